@@ -1,0 +1,235 @@
+"""What ingest and the pages need of a store; engines implement it, nobody else opens a database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from a2a_fencing.checker import Finding, Gap
+from a2a_fencing.facts import Fact, TaskKey, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span as Jaeger would show it, kept so that a write can list its SQL and HTTP calls."""
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None
+    name: str
+    start_unix_nano: int
+    end_unix_nano: int
+    service: str
+    error: bool
+    attributes: str
+    """JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingChange:
+    """A finding that appeared, or one that later facts retracted."""
+
+    finding: Finding
+    retracted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """All that one commit writes; the facts are new (no duplicates)."""
+
+    facts: Sequence[Fact] = ()
+    spans: Sequence[Span] = ()
+    changes: Sequence[FindingChange] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which part of the stored history a page looks at; None means no limit (ns since 1970)."""
+
+    run: str | None = None
+    since: int | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRow:
+    """What is known of a replica. `missing` is 0 when its numbering has no gap."""
+
+    replica: str
+    name: str
+    run: str | None
+    started_unix_nano: int | None
+    last_seen_unix_nano: int
+    """Receiver's clock when its last fact arrived."""
+    interval_s: float | None
+    """Seconds between its heartbeats; None when none has arrived."""
+    sdk_version: str | None
+    guard: bool
+    facts: int
+    missing: int
+    lost: int
+    executing: int
+    skew_ns: int | None
+    """Its clock minus the receiver's, ns; the smallest seen (delivery only adds to it)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The numbers of the first page."""
+
+    verdict: str
+    facts: int
+    missing: int
+    tasks: int
+    terminal_tasks: int
+    writes: int
+    conflicts: dict[str, int]
+    """By reason; without terminal rejections."""
+    terminal_rejections: int
+    drops: dict[str, int]
+    """By reason."""
+    dispatches: int
+    violations: dict[str, int]
+    """Findings that violate, by rule."""
+    infos: dict[str, int]
+    """Info findings, by rule."""
+    violated_tasks: int
+    executing: int
+    newest: FindingRow | None
+    """The newest finding that violates."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesPoint:
+    """A count in one bucket of time on one replica.
+
+    `measure` is one of ``writes``, ``conflicts``, ``rejections``, ``drops``, ``dispatches``,
+    ``violations``.
+    """
+
+    bucket_unix_s: int
+    replica: str
+    measure: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """Which tasks to list. `text` matches a part of the task id, context id or owner."""
+
+    text: str = ""
+    states: Collection[str] = ()
+    rules: Collection[str] = ()
+    replicas: Collection[str] = ()
+    verdicts: Collection[str] = ()
+    only_conflicts: bool = False
+    only_drops: bool = False
+    only_dispatches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One task as the list shows it."""
+
+    key: TaskKey
+    context_id: str | None
+    run: str | None
+    verdict: str
+    state: str | None
+    version: Version
+    replicas: tuple[str, ...]
+    facts: int
+    writes: int
+    conflicts: int
+    rejections: int
+    drops: int
+    dispatches: int
+    rules: tuple[str, ...]
+    """Rules of its findings that violate."""
+    first_unix_nano: int
+    last_unix_nano: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """A stored finding. `seen_unix_nano` is when the receiver concluded it."""
+
+    id: int
+    finding: Finding
+    run: str | None
+    seen_unix_nano: int
+
+
+class Store(Protocol):
+    """A place for facts and what was concluded from them. One writer, many readers, also in other
+    processes.
+    """
+
+    # --- the one writer (ingest) ---
+
+    def known(self, ids: Collection[str]) -> set[str]:
+        """Which of these fact ids are stored already."""
+
+    def commit(self, batch: Batch, *, now_unix_nano: int) -> None:
+        """Stores a batch in one transaction; when this returns, it survives a kill."""
+
+    # --- readers ---
+
+    def data_version(self) -> int:
+        """Grows with each commit that changed anything; pages redraw only then."""
+
+    def runs(self) -> list[str]:
+        """Labels of load-test runs, newest first."""
+
+    def overview(self, window: Window) -> Overview:
+        """The figures of the first page."""
+
+    def series(self, window: Window, bucket_s: int) -> list[SeriesPoint]:
+        """Counts over time."""
+
+    def replicas(self, window: Window) -> list[ReplicaRow]:
+        """Every replica that ever reported in this window's run."""
+
+    def gaps(self) -> list[Gap]:
+        """Facts that were numbered and never arrived."""
+
+    def tasks(
+        self,
+        window: Window,
+        where: TaskFilter,
+        *,
+        sort: str = "last",
+        descending: bool = True,
+        offset: int = 0,
+        limit: int = 50,
+    ) -> tuple[list[TaskRow], int]:
+        """One page of tasks and how many match. `sort` is ``last``, ``verdict``, ``state``,
+        ``task_id``, ``facts``, ``conflicts``, ``drops`` or ``dispatches``.
+        """
+
+    def task(self, key: TaskKey) -> TaskRow | None:
+        """One task, or None when it is not stored."""
+
+    def facts_of(self, key: TaskKey) -> list[Fact]:
+        """All facts of a task, by replica and number."""
+
+    def findings_of(self, key: TaskKey) -> list[FindingRow]:
+        """The standing findings of a task, most severe first."""
+
+    def findings(
+        self,
+        window: Window,
+        *,
+        rules: Collection[str] = (),
+        severities: Collection[str] = (),
+        offset: int = 0,
+        limit: int = 50,
+    ) -> tuple[list[FindingRow], int]:
+        """One page of standing findings, newest first, and how many match."""
+
+    def spans_of(self, trace_ids: Collection[str]) -> list[Span]:
+        """Spans of these traces, by start."""
+
+    def close(self) -> None:
+        """Lets go of files and connections."""

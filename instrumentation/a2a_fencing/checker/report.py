@@ -1,0 +1,90 @@
+"""What the checker says: findings, gaps, and the verdict over both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from a2a_fencing import conventions as c
+from a2a_fencing.facts import TaskKey
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A conclusion from a history.
+
+    Attributes:
+        rule: One of `conventions.RULES`.
+        severity: ``"critical"``, ``"warning"`` or ``"info"``. Info findings do not violate.
+        certainty: ``"proven"`` from version order or one replica's own order, else ``"suspected"``.
+        task: The task concerned; its incarnation is the checker's, which may split further than the
+            one the replicas reported.
+        witness: Ids of the facts that together show it, in the order in which they are told.
+        explanation: One sentence a person understands.
+    """
+
+    rule: str
+    severity: str
+    certainty: str
+    task: TaskKey
+    witness: tuple[str, ...]
+    explanation: str
+
+    @property
+    def violates(self) -> bool:
+        """Whether this finding makes the verdict *violated*."""
+        return self.severity != c.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Facts that a replica numbered and nobody delivered.
+
+    Attributes:
+        replica: Whose facts.
+        first, last: The missing numbers, both inclusive.
+    """
+
+    replica: str
+    first: int
+    last: int
+
+    @property
+    def count(self) -> int:
+        """How many facts are missing."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The checker's answer for a whole history.
+
+    Attributes:
+        findings: Most severe first, in a stable order.
+        gaps: What is missing, by replica.
+        verdicts: Verdict per task key.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    verdicts: Mapping[TaskKey, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every fact that was numbered has arrived."""
+        return not self.gaps
+
+    @property
+    def verdict(self) -> str:
+        """``"violated"`` > ``"unknown"`` > ``"fine"``; missing facts never look fine."""
+        if any(finding.violates for finding in self.findings):
+            return c.VIOLATED
+        if self.gaps or c.UNKNOWN in self.verdicts.values():
+            return c.UNKNOWN
+        return c.FINE
+
+    @property
+    def ok(self) -> bool:
+        """Whether the verdict is *fine*."""
+        return self.verdict == c.FINE

@@ -1,0 +1,283 @@
+"""Facts: what was observed, immutable, numbered per replica; and their OTel attributes, both ways.
+
+A fact is one class with optional fields rather than one class per kind, so that whoever reads a history
+can ask any fact for ``state`` or ``reason`` without asking first what it is: a field that the kind does
+not have is ``None``.
+
+The same attributes go on a log event and on a span event. A receiver rebuilds the fact from either;
+`Fact.id` tells that both are the same fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, Union
+
+from a2a_fencing import conventions as c
+
+Version = Union[int, str, None]
+"""What a store says of a write. ``None`` is the SDK's ``TaskVersion.MISSING``."""
+
+AttributeValue = Union[str, int, float, bool, Sequence[str]]
+
+
+class MalformedFactError(ValueError):
+    """Attributes that claim to be a fact but cannot be one; the text says which part."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskKey:
+    """Which task. Never the task id alone: each owner, table and in-memory store has its own id space.
+
+    Attributes:
+        store: Identity of the store, the same on every replica that shares it, without credentials.
+        owner: Whose task it is, as the store's owner resolver says.
+        task_id: A2A task id.
+        incarnation: Counts the deletions of this id that the replica itself has seen; the checker
+            splits a history further where another replica deleted.
+    """
+
+    store: str
+    owner: str
+    task_id: str
+    incarnation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One thing observed on one replica.
+
+    Attributes:
+        id: ``"<service.instance.id>:<n>"``, n counting up by one from 1 on each replica.
+        kind: One of `conventions.KINDS`.
+        time_unix_nano: The replica's wall clock, ns since 1970. Never used for proof across replicas.
+        replica: ``service.instance.id`` of the process, new at every start.
+        writer: ``"<replica>/<k>"``, k telling apart the store objects of one process.
+        task: The task concerned, or None (heartbeats).
+        context_id: A2A context id.
+        trace_id, span_id: The recording span, lower-case hex, or None.
+        state: State written, read, told or believed, such as ``"CANCELED"``.
+        base_version, base_state: What the writer derived its write from, and the state the store held
+            at that version as far as this process knows.
+        version: Version the store gave to the write, or the version that was read.
+        outcome: How a write or a dispatch attempt ended.
+        reason: Why a write was refused or an event dropped.
+        origin: Who caused a write, or why a read was recorded.
+        event_kind: Kind of the event behind a write or a drop; None for a write without event.
+        attempt: 1 for the first try of a logical write or dispatch.
+        duration_ns: How long the write took, ns.
+        versioned: False when the store keeps no versions, so that CAS protects nothing.
+        error_type: Qualified name of the exception behind an outcome; never its text.
+        queue: Which queue lost a dropped event.
+        phase: Started / finished / cancelled / raised (execution), started / ended (dispatch).
+        execution_id: Pairs the phases of one execution and names it in its dispatches.
+        token: Fencing token of the execution.
+        name, key, dispatch_id: What was dispatched, under which logical key, and which block it was.
+        unparented: True for a dispatch whose execution could not be told.
+        method: A2A method that gave an answer.
+        ending: How a stream ended.
+        rule, witness: Of a violation the process could prove alone.
+        last: Highest n when a heartbeat was made (its own).
+        lost: Facts this replica knows it lost in exporters, so far.
+        executing: Executions running on the replica.
+        interval_s: Seconds until the next heartbeat.
+        replica_name, run, sdk_version, pid, guard, started_unix_nano: Who the replica is (heartbeats).
+    """
+
+    id: str
+    kind: str
+    time_unix_nano: int
+    replica: str
+    writer: str | None = None
+    task: TaskKey | None = None
+    context_id: str | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    state: str | None = None
+    base_version: Version = None
+    base_state: str | None = None
+    version: Version = None
+    outcome: str | None = None
+    reason: str | None = None
+    origin: str | None = None
+    event_kind: str | None = None
+    attempt: int | None = None
+    duration_ns: int | None = None
+    versioned: bool | None = None
+    error_type: str | None = None
+    queue: str | None = None
+    phase: str | None = None
+    execution_id: str | None = None
+    token: int | None = None
+    name: str | None = None
+    key: str | None = None
+    dispatch_id: str | None = None
+    unparented: bool | None = None
+    method: str | None = None
+    ending: str | None = None
+    rule: str | None = None
+    witness: tuple[str, ...] | None = None
+    last: int | None = None
+    lost: int | None = None
+    executing: int | None = None
+    interval_s: float | None = None
+    replica_name: str | None = None
+    run: str | None = None
+    sdk_version: str | None = None
+    pid: int | None = None
+    guard: bool | None = None
+    started_unix_nano: int | None = None
+
+    @property
+    def n(self) -> int:
+        """The fact's number on its replica, from 1."""
+        return int(self.id.rpartition(":")[2])
+
+
+FACT_ID: Final = "a2a.fencing.fact.id"
+_WRITER: Final = "a2a.fencing.writer"
+_TASK_ID: Final = "a2a.task.id"
+_STORE: Final = "a2a.fencing.task.store"
+_OWNER: Final = "a2a.fencing.task.owner"
+_INCARNATION: Final = "a2a.fencing.task.incarnation"
+
+_STR: Final = (str,)
+_INT: Final = (int,)
+_VERSION: Final = (int, str)
+
+# Attribute name and accepted types of every field that travels as one attribute.
+ATTRIBUTES: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
+    "context_id": ("gen_ai.conversation.id", _STR),
+    "state": ("a2a.task.state", _STR),
+    "base_version": ("a2a.fencing.base.version", _VERSION),
+    "base_state": ("a2a.fencing.base.state", _STR),
+    "version": ("a2a.fencing.version", _VERSION),
+    "outcome": ("a2a.fencing.outcome", _STR),
+    "reason": ("a2a.fencing.reason", _STR),
+    "origin": ("a2a.fencing.origin", _STR),
+    "event_kind": ("a2a.fencing.event.kind", _STR),
+    "attempt": ("a2a.fencing.attempt", _INT),
+    "duration_ns": ("a2a.fencing.duration_ns", _INT),
+    "versioned": ("a2a.fencing.store.versioned", (bool,)),
+    "error_type": (c.ERROR_TYPE, _STR),
+    "queue": ("a2a.fencing.queue", _STR),
+    "phase": ("a2a.fencing.phase", _STR),
+    "execution_id": ("a2a.fencing.execution.id", _STR),
+    "token": ("a2a.fencing.token", _INT),
+    "name": ("a2a.fencing.dispatch.name", _STR),
+    "key": ("a2a.fencing.dispatch.key", _STR),
+    "dispatch_id": ("a2a.fencing.dispatch.id", _STR),
+    "unparented": ("a2a.fencing.dispatch.unparented", (bool,)),
+    "method": ("a2a.method.name", _STR),
+    "ending": ("a2a.fencing.stream.ending", _STR),
+    "rule": ("a2a.fencing.rule", _STR),
+    "witness": ("a2a.fencing.witness", (tuple, list)),
+    "last": ("a2a.fencing.facts.last", _INT),
+    "lost": ("a2a.fencing.facts.lost", _INT),
+    "executing": ("a2a.fencing.executing", _INT),
+    "interval_s": ("a2a.fencing.heartbeat.interval", (float, int)),
+    "replica_name": ("a2a.fencing.replica.name", _STR),
+    "run": ("a2a.fencing.run", _STR),
+    "sdk_version": ("a2a.fencing.sdk.version", _STR),
+    "pid": ("process.pid", _INT),
+    "guard": ("a2a.fencing.guard", (bool,)),
+    "started_unix_nano": ("a2a.fencing.replica.started_unix_nano", _INT),
+}
+
+_FIELD_OF: Final = {attribute: (name, types) for name, (attribute, types) in ATTRIBUTES.items()}
+_PAIRS: Final = tuple((name, attribute) for name, (attribute, _) in ATTRIBUTES.items())
+
+# Every other field is carried by the record itself (time, trace and span id, event name) or by the id.
+assert {f.name for f in fields(Fact)} - ATTRIBUTES.keys() == {
+    "id",
+    "kind",
+    "time_unix_nano",
+    "replica",
+    "writer",
+    "task",
+    "trace_id",
+    "span_id",
+}
+
+
+def to_attributes(fact: Fact) -> dict[str, AttributeValue]:
+    """The OTel attributes of a fact: only what is set, in a stable order."""
+    out: dict[str, AttributeValue] = {FACT_ID: fact.id}
+    if fact.writer is not None:
+        out[_WRITER] = fact.writer.rpartition("/")[2]
+    task = fact.task
+    if task is not None:
+        out[_TASK_ID] = task.task_id
+        out[_STORE] = task.store
+        out[_OWNER] = task.owner
+        if task.incarnation:
+            out[_INCARNATION] = task.incarnation
+    for name, attribute in _PAIRS:
+        value = getattr(fact, name)
+        if value is not None:
+            out[attribute] = value
+    return out
+
+
+def is_fact(event_name: str, attributes: Mapping[str, Any]) -> bool:
+    """Whether a log event or span event claims to carry a fact."""
+    return event_name.startswith(c.NAMESPACE) and FACT_ID in attributes
+
+
+def from_attributes(
+    event_name: str,
+    attributes: Mapping[str, Any],
+    *,
+    time_unix_nano: int,
+    trace_id: str | None = None,
+    span_id: str | None = None,
+) -> Fact:
+    """Rebuilds a fact from the event that carried it.
+
+    Attributes and event kinds that this version does not know are left out, so that a newer
+    replica can report to an older receiver.
+
+    Raises:
+        MalformedFactError: The id, the task key or the type of a known attribute is wrong.
+    """
+    values: dict[str, Any] = {}
+    for attribute, value in attributes.items():
+        known = _FIELD_OF.get(attribute)
+        if known is None:
+            continue
+        name, types = known
+        if type(value) not in types:
+            raise MalformedFactError(f"{attribute} has type {type(value).__name__}")
+        values[name] = value
+    if "witness" in values:
+        values["witness"] = tuple(str(item) for item in values["witness"])
+    fact_id = attributes.get(FACT_ID)
+    replica, colon, number = fact_id.rpartition(":") if isinstance(fact_id, str) else ("", "", "")
+    if not (replica and colon and number.isascii() and number.isdigit() and int(number) > 0):
+        raise MalformedFactError(f"{FACT_ID} is not '<instance>:<n>'")
+    writer = attributes.get(_WRITER)
+    return Fact(
+        id=f"{replica}:{int(number)}",
+        kind=event_name[len(c.NAMESPACE) :],
+        time_unix_nano=time_unix_nano,
+        replica=replica,
+        writer=f"{replica}/{writer}" if isinstance(writer, str) else None,
+        task=_task_key(attributes),
+        trace_id=trace_id or None,
+        span_id=span_id or None,
+        **values,
+    )
+
+
+def _task_key(attributes: Mapping[str, Any]) -> TaskKey | None:
+    task_id = attributes.get(_TASK_ID)
+    if task_id is None:
+        return None
+    store, owner = attributes.get(_STORE, ""), attributes.get(_OWNER, "")
+    incarnation = attributes.get(_INCARNATION, 0)
+    if not (isinstance(task_id, str) and isinstance(store, str) and isinstance(owner, str)):
+        raise MalformedFactError("the task key is not text")
+    if type(incarnation) is not int:
+        raise MalformedFactError(f"{_INCARNATION} is not a whole number")
+    return TaskKey(store, owner, task_id, incarnation)
