@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final, Union
+from typing import Any, Final
 
 from a2a_fencing import conventions as c
 
-Version = Union[int, str, None]
+Version = int | str | None
 """What a store says of a write. ``None`` is the SDK's ``TaskVersion.MISSING``."""
 
-AttributeValue = Union[str, int, float, bool, Sequence[str]]
+AttributeValue = str | int | float | bool | Sequence[str]
 
 
 class MalformedFactError(ValueError):
