@@ -148,7 +148,21 @@ END_INTERRUPTED: Final = "interrupted"
 END_MESSAGE: Final = "message"
 END_EVICTED: Final = "evicted"
 END_CUT: Final = "cut"
-STREAM_ENDS: Final = (END_TERMINAL, END_INTERRUPTED, END_MESSAGE, END_EVICTED, END_CUT)
+"""The server ended it, by an error or by falling silent."""
+END_CLOSED: Final = "closed"
+"""The client went away; says nothing about the task."""
+STREAM_ENDS: Final = (END_TERMINAL, END_INTERRUPTED, END_MESSAGE, END_EVICTED, END_CUT, END_CLOSED)
+
+# --- Methods of an answer fact: A2A's own names, and ours for notifications ---------------------------
+
+SEND_MESSAGE: Final = "SendMessage"
+SEND_STREAMING_MESSAGE: Final = "SendStreamingMessage"
+GET_TASK: Final = "GetTask"
+LIST_TASKS: Final = "ListTasks"
+CANCEL_TASK: Final = "CancelTask"
+SUBSCRIBE_TO_TASK: Final = "SubscribeToTask"
+PUSH: Final = "push"
+STREAM_METHODS: Final = frozenset({SEND_STREAMING_MESSAGE, SUBSCRIBE_TO_TASK})
 
 # --- Rules ------------------------------------------------------------------------------------------
 
