@@ -1,0 +1,19 @@
+"""What every test gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+_INTEGRATION = Path(__file__).parent / "integration"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "integration: needs processes, databases or a browser; not quick")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _INTEGRATION in item.path.parents:
+            item.add_marker(pytest.mark.integration)
