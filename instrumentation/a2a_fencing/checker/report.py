@@ -22,6 +22,8 @@ class Finding:
             one the replicas reported.
         witness: Ids of the facts that together show it, in the order in which they are told.
         explanation: One sentence a person understands.
+        key: Tells this finding from others of its rule on its task and stays the same when more facts
+            arrive: a version, a state or a fact id.
     """
 
     rule: str
@@ -30,6 +32,12 @@ class Finding:
     task: TaskKey
     witness: tuple[str, ...]
     explanation: str
+    key: str = ""
+
+    @property
+    def identity(self) -> tuple[str, TaskKey, str]:
+        """Two findings with one identity are one finding whose wording or certainty changed."""
+        return self.rule, self.task, self.key
 
     @property
     def violates(self) -> bool:
@@ -54,6 +62,19 @@ class Gap:
     def count(self) -> int:
         """How many facts are missing."""
         return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a batch of facts changed; a finding that changed is retracted and appears anew.
+
+    Attributes:
+        appeared: Findings that hold now and did not before.
+        retracted: Findings that were announced and no longer hold.
+    """
+
+    appeared: tuple[Finding, ...] = ()
+    retracted: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
