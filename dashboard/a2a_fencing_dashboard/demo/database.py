@@ -1,0 +1,46 @@
+"""The database that the demo's replicas share."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from a2a.server.cluster import DatabaseTaskEventStream, VersionedDatabaseTaskStore
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+_SQLITE_WAIT_S: Final = 30
+"""How long a writer waits for SQLite's one write lock."""
+
+
+def open_engine(dsn: str) -> AsyncEngine:
+    """Opens the database as a server with several processes would.
+
+    Args:
+        dsn: An async SQLAlchemy URL, such as ``sqlite+aiosqlite:///tasks.sqlite``.
+
+    Raises:
+        sqlalchemy.exc.ArgumentError: The URL cannot be read.
+        ModuleNotFoundError: Its driver is not installed.
+    """
+    if not dsn.startswith("sqlite"):
+        return create_async_engine(dsn)
+    engine = create_async_engine(dsn, connect_args={"timeout": _SQLITE_WAIT_S})
+    event.listen(engine.sync_engine, "connect", _use_write_ahead_log)
+    return engine
+
+
+def _use_write_ahead_log(connection: Any, record: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.close()
+
+
+async def create_tables(dsn: str) -> None:
+    """Creates the SDK's tables, once, before replicas would race for it."""
+    engine = open_engine(dsn)
+    try:
+        await VersionedDatabaseTaskStore(engine).initialize()
+        await DatabaseTaskEventStream(engine).initialize()
+    finally:
+        await engine.dispose()

@@ -1,0 +1,70 @@
+"""One replica of the demo's A2A server, a process of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import uvicorn
+from a2a.server.cluster import DatabaseTaskEventStream, VersionedDatabaseTaskStore
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
+from a2a.utils.constants import DEFAULT_RPC_URL
+from starlette.applications import Starlette
+
+import a2a_fencing
+from a2a_fencing_dashboard.demo.agent import ReportWriter, agent_card
+from a2a_fencing_dashboard.demo.database import open_engine
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSettings:
+    """What a replica needs to know.
+
+    Attributes:
+        name: Its ``service.name``, such as ``api-0``.
+        dsn: The shared database.
+        endpoint: OTLP/HTTP base URL its facts go to.
+        run: Label of the load-test run.
+    """
+
+    name: str
+    dsn: str
+    endpoint: str
+    run: str
+
+
+def serve(settings: ReplicaSettings, listener: socket.socket) -> None:
+    """Serves until it is asked to stop."""
+    os.environ["OTEL_SERVICE_NAME"] = settings.name
+    a2a_fencing.instrument(endpoint=settings.endpoint, run=settings.run)
+    host, port = listener.getsockname()[:2]
+    config = uvicorn.Config(
+        _application(settings.dsn, f"http://{host}:{port}{DEFAULT_RPC_URL}"),
+        log_level="warning",
+        timeout_graceful_shutdown=3,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _application(dsn: str, url: str) -> Starlette:
+    engine = open_engine(dsn)
+    card = agent_card(url)
+    handler = DefaultRequestHandler(
+        agent_executor=ReportWriter(),
+        task_store=VersionedDatabaseTaskStore(engine, create_table=False),
+        agent_card=card,
+        event_stream=DatabaseTaskEventStream(engine, create_table=False),
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await handler.aclose()
+        await engine.dispose()
+
+    routes = [*create_agent_card_routes(card), *create_jsonrpc_routes(handler, DEFAULT_RPC_URL)]
+    return Starlette(routes=routes, lifespan=lifespan)
