@@ -1,0 +1,45 @@
+"""The embedded engine: one SQLite file in WAL mode, one writer, readers in any process."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from a2a_fencing_dashboard.store.protocol import Batch
+from a2a_fencing_dashboard.store.sqlite.reader import Reader
+from a2a_fencing_dashboard.store.sqlite.schema import prepare
+from a2a_fencing_dashboard.store.sqlite.writer import Writer
+
+
+class SqliteStore(Reader):
+    """A `Store` in a SQLite file."""
+
+    def __init__(self, path: str) -> None:
+        """Opens the file, creating it where none is.
+
+        Raises:
+            StoreError: The file is not a store, is one of a newer version, or cannot be used.
+        """
+        prepare(path)
+        super().__init__(path)
+        self._path = path
+        self._writer: Writer | None = None
+
+    def known(self, ids: Collection[str]) -> set[str]:
+        """Which of these fact ids are stored already."""
+        return self._open_writer().known(ids)
+
+    def commit(self, batch: Batch, *, now_unix_nano: int) -> None:
+        """Stores a batch in one transaction; when this returns, it survives a kill."""
+        self._open_writer().commit(batch, now_unix_nano=now_unix_nano)
+
+    def close(self) -> None:
+        """Lets go of files and connections."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        super().close()
+
+    def _open_writer(self) -> Writer:
+        if self._writer is None:
+            self._writer = Writer(self._path)
+        return self._writer

@@ -1,0 +1,320 @@
+"""What the pages ask, from any process and any thread."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+import msgspec
+
+from a2a_fencing import conventions as c
+from a2a_fencing.checker import Finding, Gap
+from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing_dashboard.store import codec
+from a2a_fencing_dashboard.store import summary as m
+from a2a_fencing_dashboard.store.errors import StoreError
+from a2a_fencing_dashboard.store.numbering import Ranges
+from a2a_fencing_dashboard.store.protocol import (
+    FindingRow,
+    Overview,
+    ReplicaRow,
+    SeriesPoint,
+    Span,
+    TaskFilter,
+    TaskRow,
+    Window,
+)
+from a2a_fencing_dashboard.store.sqlite import sql
+from a2a_fencing_dashboard.store.sqlite.schema import connect
+
+SILENT_AFTER: Final = 3
+"""Heartbeat intervals without a fact after which a replica's executions are no longer counted."""
+
+VERDICTS: Final = (c.FINE, c.UNKNOWN, c.VIOLATED)
+"""What the column ``task.verdict`` holds, by number."""
+
+
+class Reader:
+    """The reading half of the store. Each method sees one consistent state."""
+
+    def __init__(self, path: str, *, clock: Callable[[], int] = time.time_ns) -> None:
+        """Reads the store at `path`; `clock` gives ns since 1970."""
+        self._path = path
+        self._clock = clock
+        self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+
+    def data_version(self) -> int:
+        """Grows with each commit that changed anything; pages redraw only then."""
+        with self._snapshot() as db:
+            return int(db.execute("SELECT count FROM commits").fetchone()[0])
+
+    def runs(self) -> list[str]:
+        """Labels of load-test runs, newest first."""
+        with self._snapshot() as db:
+            return [label for (label,) in db.execute("SELECT label FROM run ORDER BY id DESC")]
+
+    def overview(self, window: Window) -> Overview:
+        """The figures of the first page."""
+        with self._snapshot() as db:
+            totals: dict[str, dict[str, int]] = defaultdict(dict)
+            for measure, detail, count in db.execute(*sql.totals(window)):
+                totals[measure][detail] = count
+            tasks, terminal, violated, unknown = db.execute(*sql.task_counts(window)).fetchone()
+            replicas = self._replicas(db, window)
+            newest = self._finding_rows(db, window, (), (c.CRITICAL, c.WARNING), 0, 1)
+        missing = sum(replica.missing for replica in replicas)
+        facts = sum(totals[m.FACTS].values())
+        return Overview(
+            verdict=_verdict(violated or 0, unknown or 0, missing, facts),
+            facts=facts,
+            missing=missing,
+            tasks=tasks,
+            terminal_tasks=terminal or 0,
+            writes=sum(totals[m.WRITES].values()),
+            conflicts=totals[m.CONFLICTS],
+            terminal_rejections=sum(totals[m.REJECTIONS].values()),
+            drops=totals[m.DROPS],
+            dispatches=sum(totals[m.DISPATCHES].values()),
+            violations=totals[m.VIOLATIONS],
+            infos=totals[m.INFOS],
+            violated_tasks=violated or 0,
+            executing=sum(replica.executing for replica in replicas if self._speaks(replica)),
+            newest=newest[0] if newest else None,
+        )
+
+    def series(self, window: Window, bucket_s: int) -> list[SeriesPoint]:
+        """Counts over time."""
+        with self._snapshot() as db:
+            return [SeriesPoint(*row) for row in db.execute(*sql.series(window, bucket_s))]
+
+    def replicas(self, window: Window) -> list[ReplicaRow]:
+        """Every replica that ever reported in this window's run."""
+        with self._snapshot() as db:
+            return self._replicas(db, window)
+
+    def gaps(self) -> list[Gap]:
+        """Facts that were numbered and never arrived."""
+        with self._snapshot() as db:
+            replicas = db.execute("SELECT id, instance, last FROM replica WHERE missing > 0").fetchall()
+            found = []
+            for replica, instance, last in replicas:
+                received = Ranges(
+                    db.execute(
+                        "SELECT first, last FROM received WHERE replica = ? ORDER BY first", (replica,)
+                    ).fetchall()
+                )
+                holes = received.holes(max(received.highest, last))
+                found += [Gap(instance, first, last) for first, last in holes]
+            return found
+
+    def tasks(
+        self,
+        window: Window,
+        where: TaskFilter,
+        *,
+        sort: str = "last",
+        descending: bool = True,
+        offset: int = 0,
+        limit: int = 50,
+    ) -> tuple[list[TaskRow], int]:
+        """One page of tasks and how many match."""
+        page, count = sql.tasks(window, where, sort, descending, offset, limit)
+        with self._snapshot() as db:
+            (total,) = db.execute(*count).fetchone()
+            return [_task_row(db, row) for row in db.execute(*page).fetchall()], total
+
+    def task(self, key: TaskKey) -> TaskRow | None:
+        """One task, or None when it is not stored."""
+        with self._snapshot() as db:
+            row = db.execute(
+                f"SELECT {sql.TASK_COLUMNS} FROM task WHERE task.id = ?", (_task_id(db, key),)
+            ).fetchone()
+            return _task_row(db, row) if row else None
+
+    def facts_of(self, key: TaskKey) -> list[Fact]:
+        """All facts of a task, by replica and number."""
+        with self._snapshot() as db:
+            rows = db.execute(
+                "SELECT instance, n, body FROM fact JOIN replica ON replica.id = fact.replica"
+                " WHERE task = ? ORDER BY fact.replica, n",
+                (_task_id(db, key),),
+            )
+            return [codec.decode(body, replica=instance, n=n, task=key) for instance, n, body in rows]
+
+    def findings_of(self, key: TaskKey) -> list[FindingRow]:
+        """The standing findings of a task, most severe first."""
+        with self._snapshot() as db:
+            rows = db.execute(
+                f"SELECT {sql.FINDING_COLUMNS} FROM {sql.FINDING_TABLES} WHERE finding.task = ?"
+                f" ORDER BY {sql.SEVERITY_ORDER}, finding.id",
+                (_task_id(db, key),),
+            )
+            return [_finding_row(row) for row in rows]
+
+    def findings(
+        self,
+        window: Window,
+        *,
+        rules: Collection[str] = (),
+        severities: Collection[str] = (),
+        offset: int = 0,
+        limit: int = 50,
+    ) -> tuple[list[FindingRow], int]:
+        """One page of standing findings, newest first, and how many match."""
+        with self._snapshot() as db:
+            (total,) = db.execute(*sql.finding_count(window, rules, severities)).fetchone()
+            return self._finding_rows(db, window, rules, severities, offset, limit), total
+
+    def spans_of(self, trace_ids: Collection[str]) -> list[Span]:
+        """Spans of these traces, by start."""
+        with self._snapshot() as db:
+            rows = db.execute(
+                f"SELECT * FROM span WHERE trace_id IN ({sql.marks(trace_ids)}) ORDER BY start",
+                tuple(trace_ids),
+            )
+            return [_span(row) for row in rows]
+
+    def close(self) -> None:
+        """Lets go of files and connections."""
+        while True:
+            try:
+                self._idle.get_nowait().close()
+            except Empty:
+                return
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        try:
+            try:
+                db = self._idle.get_nowait()
+            except Empty:
+                db = connect(self._path)
+                db.execute("PRAGMA query_only = 1")
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                db.execute("ROLLBACK")
+                self._idle.put(db)
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot read store {self._path}: {error}") from error
+
+    def _replicas(self, db: sqlite3.Connection, window: Window) -> list[ReplicaRow]:
+        return [
+            ReplicaRow(
+                replica=row[0],
+                name=row[1] or row[0],
+                run=row[2],
+                started_unix_nano=row[3],
+                last_seen_unix_nano=row[4],
+                interval_s=row[5],
+                sdk_version=row[6],
+                guard=bool(row[7]),
+                facts=row[8],
+                missing=row[9],
+                lost=row[10],
+                executing=row[11],
+                skew_ns=row[12],
+            )
+            for row in db.execute(*sql.replicas(window))
+        ]
+
+    def _finding_rows(
+        self,
+        db: sqlite3.Connection,
+        window: Window,
+        rules: Collection[str],
+        severities: Collection[str],
+        offset: int,
+        limit: int,
+    ) -> list[FindingRow]:
+        return [
+            _finding_row(row)
+            for row in db.execute(*sql.findings(window, rules, severities, offset, limit))
+        ]
+
+    def _speaks(self, replica: ReplicaRow) -> bool:
+        if replica.interval_s is None:
+            return False
+        silent_ns = self._clock() - replica.last_seen_unix_nano
+        return silent_ns < SILENT_AFTER * replica.interval_s * 1e9
+
+
+def _verdict(violated: int, unknown: int, missing: int, facts: int) -> str:
+    if violated:
+        return c.VIOLATED
+    return c.UNKNOWN if unknown or missing or not facts else c.FINE
+
+
+def _task_id(db: sqlite3.Connection, key: TaskKey) -> int:
+    row = db.execute(
+        "SELECT id FROM task WHERE task_id = ? AND owner = ? AND store = ? AND incarnation = ?",
+        (key.task_id, key.owner, key.store, key.incarnation),
+    ).fetchone()
+    return int(row[0]) if row else -1
+
+
+def _task_row(db: sqlite3.Connection, row: tuple[Any, ...]) -> TaskRow:
+    task = row[0]
+    replicas = db.execute(
+        "SELECT instance FROM task_replica JOIN replica ON replica.id = replica"
+        " WHERE task = ? ORDER BY replica.id",
+        (task,),
+    )
+    rules = db.execute(
+        "SELECT DISTINCT rule FROM finding WHERE task = ? AND severity <> ? ORDER BY rule",
+        (task, c.INFO),
+    )
+    return TaskRow(
+        key=TaskKey(*row[1:5]),
+        context_id=row[5],
+        run=row[6],
+        verdict=VERDICTS[row[7]],
+        state=row[8],
+        version=row[9],
+        replicas=tuple(instance for (instance,) in replicas),
+        facts=row[10],
+        writes=row[11],
+        conflicts=row[12],
+        rejections=row[13],
+        drops=row[14],
+        dispatches=row[15],
+        rules=tuple(rule for (rule,) in rules),
+        first_unix_nano=row[16],
+        last_unix_nano=row[17],
+    )
+
+
+def _span(row: tuple[Any, ...]) -> Span:
+    return Span(
+        trace_id=row[0],
+        span_id=row[1],
+        parent_span_id=row[2],
+        name=row[3],
+        start_unix_nano=row[4],
+        end_unix_nano=row[5],
+        service=row[6],
+        error=bool(row[7]),
+        attributes=row[8],
+    )
+
+
+def _finding_row(row: tuple[Any, ...]) -> FindingRow:
+    return FindingRow(
+        id=row[0],
+        finding=Finding(
+            task=TaskKey(*row[1:5]),
+            rule=row[5],
+            severity=row[6],
+            certainty=row[7],
+            witness=tuple(msgspec.json.decode(row[8])),
+            explanation=row[9],
+        ),
+        run=row[10],
+        seen_unix_nano=row[11],
+    )
