@@ -1,0 +1,56 @@
+# Everything here needs only Python 3.10+, git and make; what else it takes goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test quick check format demo pins clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: $(READY) ## Make the virtual environment (the others do it by themselves)
+
+# Done again only when what is to be installed has changed.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "a2a-fencing needs Python 3.10 or newer; say which: make PYTHON=python3.12 ...")'
+	@echo "setting up $(VENV) ..."
+	@if command -v uv >/dev/null 2>&1; then \
+		uv venv --quiet --allow-existing --python "$(PYTHON)" $(VENV) && \
+		uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[dev]'; \
+	else \
+		{ $(PYTHON) -m venv $(VENV) || { echo "cannot make a virtual environment (Debian: apt install python3-venv)" >&2; false; }; } && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'; \
+	fi
+	@touch $@
+
+test: $(READY) ## Run every test
+	$(PYTEST)
+
+quick: $(READY) ## Run the tests that need no processes, databases or browser
+	$(PYTEST) -m 'not integration'
+
+check: $(READY) ## What to run before a commit: lint, format, types, quick tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(PYTEST) -q -m 'not integration'
+
+format: $(READY) ## Let ruff rewrite the code
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+demo: $(READY) ## Three replicas, a load and the dashboard; Ctrl-C ends them (ARGS="--headless --seconds 30")
+	@$(BIN)/a2a-fencing demo $(ARGS)
+
+pins: $(READY) ## Resolve constraints.txt anew
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --upgrade --all-extras \
+		--no-header --no-annotate --no-emit-package a2a-fencing --output-file constraints.txt pyproject.toml
+
+clean: ## Remove what was made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
