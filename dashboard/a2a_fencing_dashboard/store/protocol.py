@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -210,6 +210,9 @@ class Store(Protocol):
 
     def task(self, key: TaskKey) -> TaskRow | None:
         """One task, or None when it is not stored."""
+
+    def facts(self) -> Iterator[Fact]:
+        """Every stored fact, also those of no task, in no particular order."""
 
     def facts_of(self, key: TaskKey) -> list[Fact]:
         """All facts of a task, by replica and number."""

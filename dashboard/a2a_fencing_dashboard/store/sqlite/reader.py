@@ -136,6 +136,17 @@ class Reader:
             ).fetchone()
             return _task_row(db, row) if row else None
 
+    def facts(self) -> Iterator[Fact]:
+        """Every stored fact, also those of no task, in no particular order."""
+        with self._snapshot() as db:
+            rows = db.execute(
+                "SELECT task_id IS NULL, store, owner, task_id, incarnation, instance, n, body FROM fact"
+                " JOIN replica ON replica.id = fact.replica LEFT JOIN task ON task.id = fact.task"
+            )
+            for taskless, store, owner, task_id, incarnation, instance, n, body in rows:
+                task = None if taskless else TaskKey(store, owner, task_id, incarnation)
+                yield codec.decode(body, replica=instance, n=n, task=task)
+
     def facts_of(self, key: TaskKey) -> list[Fact]:
         """All facts of a task, by replica and number."""
         with self._snapshot() as db:
