@@ -75,15 +75,21 @@ class Supervisor:
         self._children.append(child)
         return child
 
+    @property
+    def sentinels(self) -> list[int]:
+        """File descriptors, one a child, that become readable when it ends."""
+        return [child.sentinel for child in self._children]
+
     def check(self) -> None:
         """Raises `ChildError` when a child has ended."""
-        for child in self._children:
-            if child.exitcode is not None:
-                raise ChildError(_epitaph(child))
+        self._raise_if_ended(timeout_s=0)
 
     def wait(self) -> None:
         """Blocks until a child ends, and raises `ChildError` then."""
-        ended = multiprocessing.connection.wait([child.sentinel for child in self._children])
+        self._raise_if_ended(timeout_s=None)
+
+    def _raise_if_ended(self, *, timeout_s: float | None) -> None:
+        ended = multiprocessing.connection.wait(self.sentinels, timeout_s)
         for child in self._children:
             if child.sentinel in ended:
                 # The pipe closes a moment before the exit code can be had.

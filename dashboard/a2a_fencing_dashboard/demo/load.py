@@ -21,6 +21,7 @@ from a2a.utils.errors import A2AError, TaskNotCancelableError
 
 _CANCELLED_SHARE: Final = 0.3
 _TIMEOUT_S: Final = 30.0
+_PAUSE_AFTER_ERROR_S: Final = 0.2
 _UPDATES_BEFORE_CANCEL: Final = (1, 2, 3)
 
 
@@ -91,6 +92,7 @@ class _Person:
                 await self._one_task()
             except A2AError as error:
                 self._tally.errors[type(error).__name__] += 1
+                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
 
     async def _one_task(self) -> None:
         client = self._choice.choice(self._clients)

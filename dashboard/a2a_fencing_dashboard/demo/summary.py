@@ -1,0 +1,67 @@
+"""What a run found, as a table that a person can paste into an issue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from a2a_fencing_dashboard.store.protocol import FindingRow, Overview, Store, Window
+from a2a_fencing_dashboard.ui.words import Names, count, replica_names, short_id, shown
+
+_PAGE = 500
+
+
+def violations(store: Store, window: Window, *, rule: str) -> Iterator[FindingRow]:
+    """The standing findings of one rule, newest first."""
+    offset = 0
+    while True:
+        rows, total = store.findings(window, rules=(rule,), offset=offset, limit=_PAGE)
+        yield from rows
+        offset += len(rows)
+        if not rows or offset >= total:
+            return
+
+
+def table(store: Store, window: Window) -> Iterator[str]:
+    """The figures of a run, line by line, from what the receiver stored."""
+    overview = store.overview(window)
+    replicas = store.replicas(window)
+    names = replica_names(replicas)
+    yield (
+        f"{count(len(replicas), 'replica')}, {count(overview.tasks, 'task')},"
+        f" {count(overview.writes, 'write')}"
+    )
+    yield from _figures(overview, store, window, names)
+    yield _completeness(overview)
+
+
+def _figures(overview: Overview, store: Store, window: Window, names: Names) -> Iterator[str]:
+    rows = [
+        ("conflicts", sum(overview.conflicts.values()), _split(overview.conflicts)),
+        ("terminal rejections", overview.terminal_rejections, ""),
+        ("dropped events", sum(overview.drops.values()), _split(overview.drops)),
+    ]
+    for rule, number in sorted(overview.violations.items()):
+        if number:
+            rows.append((rule, number, _example(next(violations(store, window, rule=rule)), names)))
+    width = max(len(label) for label, _, _ in rows)
+    digits = max(len(f"{number:,}") for _, number, _ in rows)
+    for label, number, note in rows:
+        yield f"  {label:<{width}}  {number:>{digits},}   {note}".rstrip()
+
+
+def _split(parts: Mapping[str, int]) -> str:
+    named = [f"{reason} {number:,}" for reason, number in sorted(parts.items()) if number]
+    return f"({', '.join(named)})" if named else ""
+
+
+def _example(row: FindingRow, names: Names) -> str:
+    text = row.finding.explanation
+    for replica, name in names.items():
+        text = text.replace(replica, name)
+    return f"e.g. {short_id(row.finding.task.task_id)}: {shown(text, 300)}"
+
+
+def _completeness(overview: Overview) -> str:
+    expected = overview.facts + overview.missing
+    word = "incomplete" if overview.missing else "complete"
+    return f"history {word}: {overview.facts:,} of {expected:,} facts"
