@@ -57,6 +57,7 @@ FIELDS: Final = (
 )
 """All of a fact but its id, replica and task, which the store keeps as keys."""
 
+_TIME: Final = FIELDS.index("time_unix_nano")
 _values = attrgetter(*FIELDS)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Any]).decode
@@ -65,6 +66,11 @@ _decode = msgspec.msgpack.Decoder(list[Any]).decode
 def encode(fact: Fact) -> bytes:
     """The fact without its keys."""
     return _encode(_values(fact))
+
+
+def time_of(body: bytes) -> int:
+    """The replica's clock of an encoded fact, ns since 1970."""
+    return int(_decode(body)[_TIME])
 
 
 def decode(body: bytes, *, replica: str, n: int, task: TaskKey | None) -> Fact:

@@ -6,8 +6,8 @@ over all facts is needed for either.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 
 
 class Ranges:
@@ -15,11 +15,15 @@ class Ranges:
 
     __slots__ = ("_firsts", "_lasts", "count")
 
-    def __init__(self, ranges: list[tuple[int, int]] | None = None) -> None:
+    def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
         """Starts from ranges (first, last), both inclusive, ascending and apart from each other."""
-        self._firsts = [first for first, _ in ranges or ()]
-        self._lasts = [last for _, last in ranges or ()]
-        self.count = sum(last - first + 1 for first, last in ranges or ())
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        self.count = 0
+        for first, last in ranges:
+            self._firsts.append(first)
+            self._lasts.append(last)
+            self.count += last - first + 1
 
     def __contains__(self, n: int) -> bool:
         at = bisect_right(self._firsts, n) - 1
@@ -33,23 +37,27 @@ class Ranges:
         """The highest number, or 0."""
         return self._lasts[-1] if self._lasts else 0
 
-    def add(self, n: int) -> None:
-        """Adds a number that is not in the set yet."""
-        firsts, lasts = self._firsts, self._lasts
-        self.count += 1
-        at = bisect_right(firsts, n)
-        joins_before = at > 0 and lasts[at - 1] == n - 1
-        joins_after = at < len(firsts) and firsts[at] == n + 1
-        if joins_before and joins_after:
-            lasts[at - 1] = lasts.pop(at)
-            del firsts[at]
-        elif joins_before:
-            lasts[at - 1] = n
-        elif joins_after:
-            firsts[at] = n
+    def add(self, numbers: Sequence[int]) -> None:
+        """Adds numbers, each once, none of which is in the set yet."""
+        first, last = min(numbers), max(numbers)
+        if last - first + 1 == len(numbers):
+            self._join(first, last)
         else:
-            firsts.insert(at, n)
-            lasts.insert(at, n)
+            for n in numbers:
+                self._join(n, n)
+
+    def _join(self, first: int, last: int) -> None:
+        """Adds a range that overlaps none, and closes up with its neighbours."""
+        self.count += last - first + 1
+        begin, end = bisect_left(self._firsts, first), bisect_left(self._firsts, last)
+        if begin and self._lasts[begin - 1] == first - 1:
+            begin -= 1
+            first = self._firsts[begin]
+        if end < len(self._firsts) and self._firsts[end] == last + 1:
+            last = self._lasts[end]
+            end += 1
+        self._firsts[begin:end] = (first,)
+        self._lasts[begin:end] = (last,)
 
     def holes(self, up_to: int) -> Iterator[tuple[int, int]]:
         """Ranges of 1..up_to that are not in the set."""

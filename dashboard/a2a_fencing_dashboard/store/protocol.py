@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from a2a_fencing.checker import Finding, Gap
@@ -36,11 +36,16 @@ class FindingChange:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """All that one commit writes; the facts are new (no duplicates)."""
+    """All that one commit writes; the facts are new (no duplicates).
+
+    `verdicts` has the tasks whose verdict by their own facts the checker has just given; a task with a
+    finding that violates is *violated* whatever it says.
+    """
 
     facts: Sequence[Fact] = ()
     spans: Sequence[Span] = ()
     changes: Sequence[FindingChange] = ()
+    verdicts: Mapping[TaskKey, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,8 @@ class ReplicaRow:
     lost: int
     executing: int
     skew_ns: int | None
-    """Its clock minus the receiver's, ns; the smallest seen (delivery only adds to it)."""
+    """Its clock minus the receiver's, ns, by the fact that was delivered fastest (delivery only makes a
+    clock look slower)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +176,9 @@ class Store(Protocol):
 
     def known(self, ids: Collection[str]) -> set[str]:
         """Which of these fact ids are stored already."""
+
+    def histories(self, keys: Collection[TaskKey]) -> list[Fact]:
+        """All facts of these tasks in any incarnation: what a checker needs to go on with them."""
 
     def commit(self, batch: Batch, *, now_unix_nano: int) -> None:
         """Stores a batch in one transaction; when this returns, it survives a kill."""

@@ -1,11 +1,19 @@
-"""What the pages show of a task and count over time, kept up to date fact by fact."""
+"""What the pages show of a task and count over time, kept up to date as facts arrive.
+
+Nothing here depends on the order of arrival, so that it need never be computed again.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact, Version
+
+VERDICTS: Final = (c.FINE, c.UNKNOWN, c.VIOLATED)
+"""From harmless to worst."""
 
 FACTS: Final = "facts"
 WRITES: Final = "writes"
@@ -24,6 +32,9 @@ class TaskSummary:
     """The row of one task.
 
     Attributes:
+        origin: Row id of the replica that was the first to report the task.
+        judged: Verdict by its own facts, leaving out findings.
+        violations: How many standing findings violate.
         version_unix_nano: Replica's clock of the fact that told `state` and `version`.
         replicas: Row ids of the replicas that reported facts of it.
     """
@@ -36,6 +47,7 @@ class TaskSummary:
         "facts",
         "first",
         "id",
+        "judged",
         "last",
         "origin",
         "rejections",
@@ -44,6 +56,7 @@ class TaskSummary:
         "state",
         "version",
         "version_unix_nano",
+        "violations",
         "writes",
     )
 
@@ -52,6 +65,8 @@ class TaskSummary:
         self.id = row_id
         self.origin = origin
         self.run = run
+        self.judged = c.UNKNOWN
+        self.violations = 0
         self.context_id: str | None = None
         self.state: str | None = None
         self.version: Version = None
@@ -66,25 +81,33 @@ class TaskSummary:
         self.last = 0
         self.replicas: set[int] = set()
 
-    def absorb(self, fact: Fact) -> None:
-        """Takes one more fact of this task into account; the order of arrival does not matter."""
-        time = fact.time_unix_nano
+    @property
+    def verdict(self) -> str:
+        """Verdict over facts and findings."""
+        return c.VIOLATED if self.violations else self.judged
+
+    def absorb(self, facts: Iterable[Fact]) -> None:
+        """Takes more facts of this task into account."""
+        for fact in facts:
+            self._spend(fact.time_unix_nano)
+            kind = fact.kind
+            if kind == c.WRITE:
+                self._absorb_write(fact)
+            elif kind == c.READ:
+                self._show(fact)
+            elif kind == c.DROPPED:
+                self.drops += 1
+            elif _is_dispatch(kind, fact.phase):
+                self.dispatches += 1
+            if self.context_id is None:
+                self.context_id = fact.context_id
+
+    def _spend(self, time: int) -> None:
         if not self.facts or time < self.first:
             self.first = time
         if time > self.last:
             self.last = time
         self.facts += 1
-        if self.context_id is None:
-            self.context_id = fact.context_id
-        kind = fact.kind
-        if kind == c.WRITE:
-            self._absorb_write(fact)
-        elif kind == c.READ:
-            self._show(fact)
-        elif kind == c.DROPPED:
-            self.drops += 1
-        elif kind == c.DISPATCH and fact.phase != c.ENDED:
-            self.dispatches += 1
 
     def _absorb_write(self, fact: Fact) -> None:
         self.writes += 1
@@ -108,20 +131,32 @@ class TaskSummary:
         mine, theirs = self.version, fact.version
         if isinstance(mine, int) and isinstance(theirs, int) and mine != theirs:
             return theirs > mine
-        return fact.time_unix_nano >= self.version_unix_nano
+        # One instant on the clock: an order that does not depend on which came first.
+        return (fact.time_unix_nano, fact.state or "") >= (self.version_unix_nano, self.state)
 
 
-def measure_of(fact: Fact) -> tuple[tuple[str, str], ...]:
-    """What a fact counts as, besides being a fact: (measure, detail) pairs."""
-    kind = fact.kind
-    if kind == c.WRITE:
-        if fact.outcome == c.CONFLICT:
-            return (WRITES, ""), (CONFLICTS, fact.reason or c.UNEXPLAINED)
-        if fact.outcome == c.TERMINAL_REJECTED:
-            return (WRITES, ""), (REJECTIONS, "")
-        return ((WRITES, ""),)
-    if kind == c.DROPPED:
-        return ((DROPS, fact.reason or ""),)
-    if kind == c.DISPATCH and fact.phase != c.ENDED:
-        return ((DISPATCHES, ""),)
-    return ()
+def counts(facts: Iterable[Fact]) -> Iterator[tuple[int, str, str, int]]:
+    """What facts add up to: (second since 1970, measure, detail, count)."""
+    alike = Counter(
+        [
+            (fact.time_unix_nano // 1_000_000_000, fact.kind, fact.outcome, fact.reason, fact.phase)
+            for fact in facts
+        ]
+    )
+    for (second, kind, outcome, reason, phase), count in alike.items():
+        yield second, FACTS, "", count
+        if kind == c.WRITE:
+            yield second, WRITES, "", count
+            if outcome == c.CONFLICT:
+                yield second, CONFLICTS, reason or c.UNEXPLAINED, count
+            elif outcome == c.TERMINAL_REJECTED:
+                yield second, REJECTIONS, "", count
+        elif kind == c.DROPPED:
+            yield second, DROPS, reason or "", count
+        elif _is_dispatch(kind, phase):
+            yield second, DISPATCHES, "", count
+
+
+def _is_dispatch(kind: str, phase: str | None) -> bool:
+    """Whether a fact begins a dispatch attempt, so that its end is not counted again."""
+    return kind == c.DISPATCH and phase != c.ENDED

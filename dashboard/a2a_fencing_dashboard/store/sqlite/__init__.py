@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from a2a_fencing.facts import Fact, TaskKey
 from a2a_fencing_dashboard.store.protocol import Batch
 from a2a_fencing_dashboard.store.sqlite.reader import Reader
 from a2a_fencing_dashboard.store.sqlite.schema import prepare
@@ -27,6 +28,10 @@ class SqliteStore(Reader):
     def known(self, ids: Collection[str]) -> set[str]:
         """Which of these fact ids are stored already."""
         return self._open_writer().known(ids)
+
+    def histories(self, keys: Collection[TaskKey]) -> list[Fact]:
+        """All facts of these tasks in any incarnation: what a checker needs to go on with them."""
+        return self._open_writer().histories(keys)
 
     def commit(self, batch: Batch, *, now_unix_nano: int) -> None:
         """Stores a batch in one transaction; when this returns, it survives a kill."""

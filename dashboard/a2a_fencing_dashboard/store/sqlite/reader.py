@@ -35,9 +35,6 @@ from a2a_fencing_dashboard.store.sqlite.schema import connect
 SILENT_AFTER: Final = 3
 """Heartbeat intervals without a fact after which a replica's executions are no longer counted."""
 
-VERDICTS: Final = (c.FINE, c.UNKNOWN, c.VIOLATED)
-"""What the column ``task.verdict`` holds, by number."""
-
 
 class Reader:
     """The reading half of the store. Each method sees one consistent state."""
@@ -285,7 +282,7 @@ def _task_row(db: sqlite3.Connection, row: tuple[Any, ...]) -> TaskRow:
         key=TaskKey(*row[1:5]),
         context_id=row[5],
         run=row[6],
-        verdict=VERDICTS[row[7]],
+        verdict=m.VERDICTS[row[7]],
         state=row[8],
         version=row[9],
         replicas=tuple(instance for (instance,) in replicas),
@@ -325,7 +322,8 @@ def _finding_row(row: tuple[Any, ...]) -> FindingRow:
             certainty=row[7],
             witness=tuple(msgspec.json.decode(row[8])),
             explanation=row[9],
+            key=row[10],
         ),
-        run=row[10],
-        seen_unix_nano=row[11],
+        run=row[11],
+        seen_unix_nano=row[12],
     )

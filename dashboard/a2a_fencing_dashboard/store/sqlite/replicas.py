@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact
@@ -37,21 +38,21 @@ class Replica:
         """How many of its facts were numbered and have not arrived."""
         return max(self.received.highest, self.last) - self.received.count
 
-    def absorb(self, fact: Fact, n: int, now_unix_nano: int) -> None:
-        """Takes a new fact into account."""
-        self.received.add(n)
+    def absorb(self, facts: Sequence[Fact], now_unix_nano: int) -> None:
+        """Takes new facts of this replica into account."""
+        self.received.add([fact.n for fact in facts])
         self.last_seen = now_unix_nano
-        skew = fact.time_unix_nano - now_unix_nano
-        if self.skew is None or skew > self.skew:
-            self.skew = skew
-        if fact.kind == c.HEARTBEAT:
-            self._absorb_heartbeat(fact, n)
+        skew = max([fact.time_unix_nano for fact in facts]) - now_unix_nano
+        self.skew = skew if self.skew is None else max(self.skew, skew)
+        for fact in facts:
+            if fact.kind == c.HEARTBEAT:
+                self._absorb_heartbeat(fact)
 
-    def _absorb_heartbeat(self, fact: Fact, n: int) -> None:
+    def _absorb_heartbeat(self, fact: Fact) -> None:
         self.last = max(self.last, fact.last or 0)
-        if n < self.heartbeat:
+        if fact.n < self.heartbeat:
             return
-        self.heartbeat = n
+        self.heartbeat = fact.n
         self.name = fact.replica_name
         self.run_label = fact.run
         self.started = fact.started_unix_nano

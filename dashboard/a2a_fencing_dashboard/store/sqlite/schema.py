@@ -64,7 +64,9 @@ CREATE TABLE task (
     state TEXT,
     version,
     version_unix_nano INTEGER NOT NULL,
-    verdict INTEGER NOT NULL DEFAULT 0,
+    judged INTEGER NOT NULL,
+    verdict INTEGER NOT NULL,
+    violations INTEGER NOT NULL,
     facts INTEGER NOT NULL,
     writes INTEGER NOT NULL,
     conflicts INTEGER NOT NULL,
@@ -111,6 +113,7 @@ CREATE TABLE finding (
     certainty TEXT NOT NULL,
     witness TEXT NOT NULL,
     explanation TEXT NOT NULL,
+    key TEXT NOT NULL,
     replica INTEGER NOT NULL,
     at INTEGER NOT NULL,
     seen INTEGER NOT NULL

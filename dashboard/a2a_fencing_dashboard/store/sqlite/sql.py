@@ -8,6 +8,7 @@ from typing import Any, Final
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store import summary as m
 from a2a_fencing_dashboard.store.protocol import TaskFilter, Window
+from a2a_fencing_dashboard.store.summary import VERDICTS
 
 Query = tuple[str, list[Any]]
 
@@ -23,7 +24,7 @@ TASK_COLUMNS: Final = (
 FINDING_TABLES: Final = "finding JOIN task ON task.id = finding.task"
 FINDING_COLUMNS: Final = (
     "finding.id, store, owner, task_id, finding.incarnation, rule, severity, certainty, witness,"
-    " explanation, (SELECT label FROM run WHERE run.id = task.run), seen"
+    " explanation, key, (SELECT label FROM run WHERE run.id = task.run), seen"
 )
 SEVERITY_ORDER: Final = f"CASE severity WHEN '{c.CRITICAL}' THEN 0 WHEN '{c.WARNING}' THEN 1 ELSE 2 END"
 
@@ -102,9 +103,9 @@ def task_counts(window: Window) -> Query:
     where = _in_window(window)
     terminal = sorted(c.TERMINAL_STATES)
     return (
-        f"SELECT count(*), sum(state IN ({marks(terminal)})), sum(verdict = 2), sum(verdict = 1)"
+        f"SELECT count(*), sum(state IN ({marks(terminal)})), sum(verdict = ?), sum(verdict = ?)"
         f" FROM task WHERE {where}",
-        [*terminal, *where.parameters],
+        [*terminal, VERDICTS.index(c.VIOLATED), VERDICTS.index(c.UNKNOWN), *where.parameters],
     )
 
 
@@ -187,9 +188,7 @@ def _add_filter(where: _Where, wanted: TaskFilter) -> None:
             pattern,
         )
     where.any_of("state", wanted.states)
-    where.any_of(
-        "verdict", [_VERDICTS.index(verdict) for verdict in wanted.verdicts if verdict in _VERDICTS]
-    )
+    where.any_of("verdict", [VERDICTS.index(verdict) for verdict in wanted.verdicts])
     if wanted.rules:
         where.add(
             "EXISTS (SELECT 1 FROM finding WHERE finding.task = task.id"
@@ -209,9 +208,6 @@ def _add_filter(where: _Where, wanted: TaskFilter) -> None:
     ):
         if wished:
             where.add(f"{column} > 0")
-
-
-_VERDICTS: Final = (c.FINE, c.UNKNOWN, c.VIOLATED)
 
 
 def _escaped(text: str) -> str:

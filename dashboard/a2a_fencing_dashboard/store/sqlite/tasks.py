@@ -1,17 +1,19 @@
-"""The table of tasks: one row a task, kept up to date fact by fact."""
+"""The table of tasks: one row a task."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
+from collections.abc import Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
-from a2a_fencing.facts import TaskKey
+from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing_dashboard.store.errors import StoreError
 from a2a_fencing_dashboard.store.sqlite.replicas import Replica
-from a2a_fencing_dashboard.store.summary import TaskSummary
+from a2a_fencing_dashboard.store.summary import VERDICTS, TaskSummary
 
-KEPT: Final = 50_000
+REMEMBERED: Final = 50_000
 """Tasks whose row is kept in memory between batches."""
 
 _FIELDS: Final = (
@@ -20,6 +22,7 @@ _FIELDS: Final = (
     "state",
     "version",
     "version_unix_nano",
+    "violations",
     "facts",
     "writes",
     "conflicts",
@@ -30,60 +33,66 @@ _FIELDS: Final = (
     "last",
 )
 _values = attrgetter(*_FIELDS)
-_ALL: Final = ("id", "task_id", "owner", "store", "incarnation", "origin", *_FIELDS)
+_KEY: Final = ("id", "task_id", "owner", "store", "incarnation", "origin")
+_CHANGING: Final = ("judged", "verdict", *_FIELDS)
+_ALL: Final = (*_KEY, *_CHANGING)
 _INSERT: Final = f"INSERT INTO task ({', '.join(_ALL)}) VALUES ({', '.join('?' * len(_ALL))})"
-_UPDATE: Final = f"UPDATE task SET {', '.join(f'{name} = ?' for name in _FIELDS)} WHERE id = ?"
+_UPDATE: Final = f"UPDATE task SET {', '.join(f'{name} = ?' for name in _CHANGING)} WHERE id = ?"
 _SELECT: Final = (
-    f"SELECT id, origin, {', '.join(_FIELDS)} FROM task"
+    f"SELECT id, origin, judged, {', '.join(_FIELDS)} FROM task"
     " WHERE task_id = ? AND owner = ? AND store = ? AND incarnation = ?"
 )
 
 
 class TaskTable:
-    """Rows of tasks by key; the ones used last are kept."""
+    """Rows of tasks by key; those used last are remembered."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         """Works on the writing connection."""
         self._db = db
         self._by_key: OrderedDict[TaskKey, TaskSummary] = OrderedDict()
-        self._new: dict[int, TaskKey] = {}
+        self._new: dict[TaskKey, TaskSummary] = {}
         self._touched: dict[int, TaskSummary] = {}
         self._new_pairs: list[tuple[int, int]] = []
         (self._next_id,) = db.execute("SELECT coalesce(max(id), 0) + 1 FROM task").fetchone()
 
-    def get(self, key: TaskKey, replica: Replica) -> TaskSummary:
-        """The row of a task, a new one where none is stored."""
-        task = self._by_key.get(key)
-        if task is not None:
-            return task
-        task = self._load(key)
-        if task is None:
-            task = TaskSummary(self._next_id, replica.id, replica.run)
-            self._next_id += 1
-            self._new[task.id] = key
-        self._by_key[key] = task
-        return task
-
-    def touch(self, task: TaskSummary, replica: Replica) -> None:
-        """Notes that the row changed through a fact of this replica."""
+    def absorb(self, key: TaskKey, facts: Sequence[Fact], replica: Replica) -> int:
+        """Takes facts that a replica reported of a task into account; returns the task's row id."""
+        task = self._find(key) or self._create(key, replica)
+        task.absorb(facts)
         self._touched[task.id] = task
         if replica.id not in task.replicas:
             task.replicas.add(replica.id)
             self._new_pairs.append((task.id, replica.id))
+        return task.id
 
-    def of_finding(self, key: TaskKey) -> int:
-        """Row id of the task a finding speaks of.
+    def of(self, key: TaskKey) -> TaskSummary:
+        """The task that the checker speaks of; it will be written.
 
         The checker may split incarnations further than the replicas did: then it is the last
         incarnation they reported up to that one.
         """
-        self.write()
-        row = self._db.execute(
-            "SELECT id FROM task WHERE task_id = ? AND owner = ? AND store = ?"
-            " ORDER BY incarnation > ?, abs(incarnation - ?) LIMIT 1",
-            (key.task_id, key.owner, key.store, key.incarnation, key.incarnation),
-        ).fetchone()
-        return int(row[0]) if row else 0
+        task = self._find(key)
+        if task is None:
+            self.write()
+            (incarnation,) = self._db.execute(
+                "SELECT incarnation FROM task WHERE task_id = ? AND owner = ? AND store = ?"
+                " ORDER BY incarnation > ?, abs(incarnation - ?) LIMIT 1",
+                (key.task_id, key.owner, key.store, key.incarnation, key.incarnation),
+            ).fetchone() or (None,)
+            if incarnation is not None:
+                task = self._find(TaskKey(key.store, key.owner, key.task_id, incarnation))
+        if task is None:
+            raise StoreError(f"a finding speaks of a task that is not stored: {key}")
+        self._touched[task.id] = task
+        return task
+
+    def incarnations(self, key: TaskKey) -> list[tuple[int, int]]:
+        """Row id and incarnation of everything that is stored under this key's id."""
+        return self._db.execute(
+            "SELECT id, incarnation FROM task WHERE task_id = ? AND owner = ? AND store = ?",
+            (key.task_id, key.owner, key.store),
+        ).fetchall()
 
     def settle_run(self, replica: Replica) -> None:
         """Fills in the run of tasks that were reported before their replica said which run it is in."""
@@ -96,34 +105,52 @@ class TaskTable:
 
     def write(self) -> None:
         """Writes the rows that changed."""
-        touched, new = self._touched, self._new
         self._db.executemany(
             _INSERT,
             [
-                (row_id, key.task_id, key.owner, key.store, key.incarnation, task.origin, *_values(task))
-                for row_id, key in new.items()
-                if (task := touched.pop(row_id))
+                (task.id, k.task_id, k.owner, k.store, k.incarnation, task.origin, *_changing(task))
+                for k, task in self._new.items()
             ],
         )
-        self._db.executemany(_UPDATE, [(*_values(task), row_id) for row_id, task in touched.items()])
-        self._db.executemany("INSERT OR IGNORE INTO task_replica VALUES (?, ?)", self._new_pairs)
-        touched.clear()
-        new.clear()
+        for task in self._new.values():
+            self._touched.pop(task.id, None)
+        self._db.executemany(_UPDATE, [(*_changing(t), row_id) for row_id, t in self._touched.items()])
+        self._db.executemany("INSERT INTO task_replica VALUES (?, ?)", self._new_pairs)
+        self._new.clear()
+        self._touched.clear()
         self._new_pairs.clear()
-        while len(self._by_key) > KEPT:
+        while len(self._by_key) > REMEMBERED:
             self._by_key.popitem(last=False)
+
+    def _find(self, key: TaskKey) -> TaskSummary | None:
+        task = self._by_key.get(key)
+        if task is not None:
+            self._by_key.move_to_end(key)
+            return task
+        task = self._load(key)
+        if task is not None:
+            self._by_key[key] = task
+        return task
+
+    def _create(self, key: TaskKey, replica: Replica) -> TaskSummary:
+        task = TaskSummary(self._next_id, replica.id, replica.run)
+        self._next_id += 1
+        self._by_key[key] = self._new[key] = task
+        return task
 
     def _load(self, key: TaskKey) -> TaskSummary | None:
         row = self._db.execute(_SELECT, (key.task_id, key.owner, key.store, key.incarnation)).fetchone()
         if row is None:
             return None
-        task = TaskSummary(row[0], row[1], row[2])
-        for name, value in zip(_FIELDS, row[2:], strict=True):
+        row_id, origin, judged, *values = row
+        task = TaskSummary(row_id, origin, None)
+        task.judged = VERDICTS[judged]
+        for name, value in zip(_FIELDS, values, strict=True):
             setattr(task, name, value)
-        task.replicas = {
-            replica
-            for (replica,) in self._db.execute(
-                "SELECT replica FROM task_replica WHERE task = ?", (task.id,)
-            )
-        }
+        replicas = self._db.execute("SELECT replica FROM task_replica WHERE task = ?", (row_id,))
+        task.replicas = {replica for (replica,) in replicas}
         return task
+
+
+def _changing(task: TaskSummary) -> tuple[Any, ...]:
+    return VERDICTS.index(task.judged), VERDICTS.index(task.verdict), *_values(task)

@@ -1,0 +1,88 @@
+"""The table of standing findings: what the checker said and has not taken back."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+import msgspec
+
+from a2a_fencing.checker import Finding
+from a2a_fencing_dashboard.store import codec
+from a2a_fencing_dashboard.store import summary as m
+from a2a_fencing_dashboard.store.protocol import FindingChange
+from a2a_fencing_dashboard.store.sqlite.replicas import ReplicaTable
+from a2a_fencing_dashboard.store.sqlite.tallies import TallyTable
+from a2a_fencing_dashboard.store.summary import TaskSummary
+
+_NS: Final = 1_000_000_000
+
+
+class FindingTable:
+    """Adds and removes findings, and counts them where and when they happened."""
+
+    def __init__(self, db: sqlite3.Connection, replicas: ReplicaTable, tallies: TallyTable) -> None:
+        """Works on the writing connection."""
+        self._db = db
+        self._replicas = replicas
+        self._tallies = tallies
+
+    def apply(self, change: FindingChange, task: TaskSummary, *, now_unix_nano: int) -> None:
+        """Adds or removes a finding of this task."""
+        finding = change.finding
+        if change.retracted:
+            places, step = self._remove(finding, task.id), -1
+        else:
+            places, step = [self._add(finding, task.id, now_unix_nano)], 1
+        measure = m.VIOLATIONS if finding.violates else m.INFOS
+        for replica, at in places:
+            self._tallies.add(replica, [(at // _NS, measure, finding.rule, step)])
+            if finding.violates:
+                task.violations += step
+
+    def _add(self, finding: Finding, task: int, now_unix_nano: int) -> tuple[int, int]:
+        """Adds a finding; returns the replica and time it is counted under."""
+        replica, at = self._newest_witness(finding, task) or (0, now_unix_nano)
+        self._db.execute(
+            "INSERT INTO finding (task, incarnation, rule, severity, certainty, witness, explanation,"
+            " key, replica, at, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                task,
+                finding.task.incarnation,
+                finding.rule,
+                finding.severity,
+                finding.certainty,
+                msgspec.json.encode(finding.witness).decode(),
+                finding.explanation,
+                finding.key,
+                replica,
+                at,
+                now_unix_nano,
+            ),
+        )
+        return replica, at
+
+    def _remove(self, finding: Finding, task: int) -> list[tuple[int, int]]:
+        """Removes a finding by its identity; returns what it was counted under."""
+        return self._db.execute(
+            "DELETE FROM finding WHERE task = ? AND incarnation = ? AND rule = ? AND key = ?"
+            " RETURNING replica, at",
+            (task, finding.task.incarnation, finding.rule, finding.key),
+        ).fetchall()
+
+    def _newest_witness(self, finding: Finding, task: int) -> tuple[int, int] | None:
+        """Replica and time of the newest fact that shows the finding."""
+        found = []
+        for fact_id in finding.witness:
+            instance, _, number = fact_id.rpartition(":")
+            replica = self._replicas.find(instance)
+            if replica is not None:
+                rows = self._db.execute(
+                    "SELECT body FROM fact WHERE task = ? AND replica = ? AND n = ?",
+                    (task, replica.id, int(number)),
+                )
+                found += [(codec.time_of(body), replica.id) for (body,) in rows]
+        if not found:
+            return None
+        at, row_id = max(found)
+        return row_id, at
