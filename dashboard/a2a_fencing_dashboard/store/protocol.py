@@ -130,6 +130,7 @@ class TaskFilter:
     replicas: Collection[str] = ()
     verdicts: Collection[str] = ()
     only_conflicts: bool = False
+    only_rejections: bool = False
     only_drops: bool = False
     only_dispatches: bool = False
 

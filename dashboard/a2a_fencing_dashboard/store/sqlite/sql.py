@@ -203,6 +203,7 @@ def _add_filter(where: _Where, wanted: TaskFilter) -> None:
         )
     for wished, column in (
         (wanted.only_conflicts, "conflicts"),
+        (wanted.only_rejections, "rejections"),
         (wanted.only_drops, "drops"),
         (wanted.only_dispatches, "dispatches"),
     ):
