@@ -122,6 +122,8 @@ EXECUTION_START: Final = "execution-start"
 SUBSCRIBER_SNAPSHOT: Final = "subscriber-snapshot"
 REFUSAL_PROBE: Final = "refusal-probe"
 """Our own read that explains a refused or unknown write."""
+RESOLUTION: Final = "resolution"
+"""The read that decides a write whose outcome was unknown."""
 AUDIT: Final = "audit"
 """Our own read before a write (``instrument(audit=True)``)."""
 

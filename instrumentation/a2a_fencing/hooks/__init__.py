@@ -1,0 +1,60 @@
+"""One module per surface of the SDK, and the set of all of them."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from a2a_fencing.hooks.consumer import ConsumerHooks
+from a2a_fencing.hooks.executor import ExecutorHooks
+from a2a_fencing.hooks.handler import HandlerHooks
+from a2a_fencing.hooks.memory import TaskMemory
+from a2a_fencing.hooks.patches import Patches
+from a2a_fencing.hooks.queue import QueueHooks
+from a2a_fencing.hooks.sdk import VersionedTaskStore
+from a2a_fencing.hooks.store import StoreHooks
+from a2a_fencing.hooks.stores import StoreIdentities
+
+_log = logging.getLogger("a2a_fencing")
+
+
+class Hooks:
+    """Every hook, installed together and taken off together.
+
+    Args:
+        process: Distinguishes this process's in-memory stores from those of others.
+        audit: Re-read the stored state before each write.
+
+    Attributes:
+        missing: ``Class.method`` of each target that this SDK does not have.
+    """
+
+    def __init__(self, process: str, *, audit: bool = False) -> None:
+        self._patches = Patches()
+        memory = TaskMemory()
+        self.stores = StoreHooks(memory, StoreIdentities(process), audit=audit)
+        self.executors = ExecutorHooks(memory)
+        self._consumers = ConsumerHooks(self.stores)
+        self._handlers = HandlerHooks(self.stores, memory)
+        self._queues = QueueHooks(self._consumers, self._adopt)
+        self.missing: list[str] = []
+
+    def install(self) -> None:
+        """Puts every hook in place; what this SDK lacks is reported, not fatal."""
+        patches = self._patches
+        self.missing = [] if VersionedTaskStore is not None else ["VersionedTaskStore"]
+        self.stores.install(patches)
+        self.executors.install(patches)
+        for hooks in (self._consumers, self._queues, self._handlers):
+            self.missing += hooks.install(patches)
+        if self.missing:
+            _log.warning("this a2a-sdk has no %s; going on without", ", ".join(self.missing))
+
+    def remove(self) -> None:
+        """Restores every patched attribute."""
+        self._patches.undo()
+
+    def _adopt(self, active_task: Any) -> None:
+        """Hooks the classes of an executor and a store that derive from no SDK class."""
+        self.executors.adopt(self._patches, active_task._agent_executor)
+        self.stores.adopt(self._patches, active_task._task_manager.task_store)

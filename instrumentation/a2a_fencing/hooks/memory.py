@@ -1,0 +1,116 @@
+"""What this process knows of stored tasks: which state each version held, and who wrote it.
+
+Base states come from here and never from the ``prev`` argument of a save, which is the very object
+being saved, already changed. What is forgotten is unknown, never guessed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import NamedTuple
+
+from a2a_fencing.facts import TaskKey, Version
+
+_TASKS = 8192
+_VERSIONS_PER_TASK = 8
+
+
+class Known(NamedTuple):
+    """A state that the store held at a version, and the fact that says so (None for a plain read)."""
+
+    version: Version
+    state: str
+    fact_id: str | None
+
+
+class _Task:
+    __slots__ = ("incarnation", "known", "unresolved")
+
+    def __init__(self) -> None:
+        self.incarnation = 0
+        self.known: OrderedDict[Version, Known] = OrderedDict()
+        self.unresolved: Version | bool = False
+
+
+class TaskMemory:
+    """A bounded record per task key; the task used longest ago is forgotten first.
+
+    Args:
+        tasks: How many tasks to remember.
+    """
+
+    def __init__(self, tasks: int = _TASKS) -> None:
+        self._limit = tasks
+        self._tasks: OrderedDict[tuple[str, str, str], _Task] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def key(self, store: str, owner: str, task_id: str) -> TaskKey:
+        """The task key, with the incarnation as far as this process has seen deletions."""
+        task = self._tasks.get((store, owner, task_id))
+        return TaskKey(store, owner, task_id, task.incarnation if task is not None else 0)
+
+    def saw(self, key: TaskKey, version: Version, state: str, fact_id: str | None = None) -> None:
+        """Records that the store holds `state` at `version`.
+
+        An unversioned store has one version, ``None``, whose state is the last one seen.
+        """
+        with self._lock:
+            known = self._task(key).known
+            before = known.get(version)
+            if before is not None and before.state == state and fact_id is None:
+                return  # a read that repeats what a write said keeps the write as evidence
+            known[version] = Known(version, state, fact_id)
+            if len(known) > _VERSIONS_PER_TASK:
+                known.popitem(last=False)
+
+    def at(self, key: TaskKey, version: Version) -> Known | None:
+        """What the store held at `version`, or None when this process does not know."""
+        task = self._tasks.get((key.store, key.owner, key.task_id))
+        return task.known.get(version) if task is not None else None
+
+    def latest(self, key: TaskKey) -> Known | None:
+        """What was seen last, or None."""
+        task = self._tasks.get((key.store, key.owner, key.task_id))
+        if task is None or not task.known:
+            return None
+        return next(reversed(task.known.values()))
+
+    def deleted(self, key: TaskKey) -> None:
+        """Starts a new incarnation."""
+        with self._lock:
+            task = self._task(key)
+            task.incarnation += 1
+            task.known.clear()
+            task.unresolved = False
+
+    def leave_open(self, key: TaskKey, base: Version) -> None:
+        """Notes that a write on `base` may or may not have landed."""
+        with self._lock:
+            self._task(key).unresolved = True if base is None else base
+
+    def open_base(self, key: TaskKey) -> Version | bool:
+        """Base of the write left open (True for a first write), or False when none is."""
+        task = self._tasks.get((key.store, key.owner, key.task_id))
+        return task.unresolved if task is not None else False
+
+    def resolve(self, key: TaskKey) -> None:
+        """Notes that the open write was decided by a read or a later write."""
+        task = self._tasks.get((key.store, key.owner, key.task_id))
+        if task is not None:
+            task.unresolved = False
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def _task(self, key: TaskKey) -> _Task:
+        name = (key.store, key.owner, key.task_id)
+        task = self._tasks.get(name)
+        if task is None:
+            task = self._tasks[name] = _Task()
+            task.incarnation = key.incarnation
+            if len(self._tasks) > self._limit:
+                self._tasks.popitem(last=False)
+        else:
+            self._tasks.move_to_end(name)
+        return task

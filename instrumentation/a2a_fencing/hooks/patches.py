@@ -1,0 +1,144 @@
+"""Putting wrappers on SDK methods and taking them off again, whoever wrapped them meanwhile."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import wrapt
+
+from a2a_fencing import internal_errors
+
+Wrapper = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
+"""A wrapt wrapper: ``(wrapped, instance, args, kwargs) -> result``."""
+
+_INIT_SUBCLASS = "__init_subclass__"
+
+
+class Patches:
+    """Every wrapper this project has put somewhere, so that all of them can be undone."""
+
+    def __init__(self) -> None:
+        self._enabled = True
+        self._applied: list[tuple[type, str, Any, Any]] = []
+        self._watched: list[tuple[type, Any, Any]] = []
+
+    def wrap(self, owner: type, name: str, wrapper: Wrapper) -> None:
+        """Wraps the method that `owner` itself defines under `name`.
+
+        Raises:
+            KeyError: `owner` defines no such method.
+        """
+        original = owner.__dict__[name]
+        ours = wrapt.FunctionWrapper(original, wrapper, self._is_enabled)
+        setattr(owner, name, ours)
+        self._applied.append((owner, name, original, ours))
+
+    def wrap_all(self, *targets: tuple[type | None, str, str, Wrapper]) -> list[str]:
+        """Wraps what is there, and returns ``Class.method`` of each target that is not.
+
+        Args:
+            *targets: Class (None when the SDK has no such class), its name, method, wrapper.
+        """
+        missing = []
+        for owner, owner_name, method, wrapper in targets:
+            if owner is not None and method in owner.__dict__:
+                self.wrap(owner, method, wrapper)
+            else:
+                missing.append(f"{owner_name}.{method}")
+        return missing
+
+    def wrap_overrides(self, base: type, name: str, wrapper: Wrapper) -> None:
+        """Wraps `name` in `base` and in every class derived from it, now and later.
+
+        Abstract methods stay as they are: nobody calls them but a subclass that is wrapped itself.
+        """
+        for cls in _family(base):
+            self._wrap_override(cls, name, wrapper)
+        self._watch(base, functools.partial(self._wrap_override, name=name, wrapper=wrapper))
+
+    def adopt(self, cls: type, name: str, wrapper: Wrapper) -> None:
+        """Wraps `name` wherever a class that derives from no SDK base inherits it from."""
+        for ancestor in cls.__mro__:
+            self._wrap_override(ancestor, name, wrapper)
+
+    def undo(self) -> None:
+        """Restores what is still ours; what others wrapped since is made to pass straight through."""
+        self._enabled = False
+        for owner, name, original, ours in reversed(self._applied):
+            if owner.__dict__.get(name) is ours:
+                setattr(owner, name, original)
+            else:
+                _splice(owner.__dict__.get(name), ours, original)
+        for base, original, ours in reversed(self._watched):
+            if base.__dict__.get(_INIT_SUBCLASS) is not ours:
+                continue  # somebody wrapped it since; ours only calls on while disabled
+            if original is None:
+                delattr(base, _INIT_SUBCLASS)
+            else:
+                setattr(base, _INIT_SUBCLASS, original)
+        self._applied.clear()
+        self._watched.clear()
+
+    def _is_enabled(self) -> bool:
+        return self._enabled
+
+    def _wrap_override(self, cls: type, name: str, wrapper: Wrapper) -> None:
+        method = cls.__dict__.get(name)
+        if (
+            inspect.isfunction(inspect.unwrap(method, stop=_is_ours) if callable(method) else method)
+            and not _is_ours(method)
+            and not getattr(method, "__isabstractmethod__", False)
+        ):
+            self.wrap(cls, name, wrapper)
+
+    def _watch(self, base: type, on_new_class: Callable[[type], None]) -> None:
+        original: Any = base.__dict__.get(_INIT_SUBCLASS)
+
+        def init_subclass(cls: Any, /, **kwargs: Any) -> None:
+            if original is None:
+                super(base, cls).__init_subclass__(**kwargs)  # type: ignore[arg-type]
+            else:
+                original.__get__(None, cls)(**kwargs)
+            if self._enabled:
+                try:
+                    on_new_class(cls)
+                except Exception as error:
+                    internal_errors.report("new subclass", error)
+
+        ours: Any = classmethod(init_subclass)
+        setattr(base, _INIT_SUBCLASS, ours)
+        self._watched.append((base, original, ours))
+
+
+def _is_ours(method: Any) -> bool:
+    return isinstance(method, wrapt.FunctionWrapper) and isinstance(
+        getattr(method._self_enabled, "__self__", None), Patches
+    )
+
+
+def _family(base: type) -> Iterator[type]:
+    """`base` and all classes derived from it, each once."""
+    seen: set[type] = set()
+    pending = [base]
+    while pending:
+        cls = pending.pop()
+        if cls not in seen:
+            seen.add(cls)
+            yield cls
+            pending.extend(cls.__subclasses__())
+
+
+def _splice(outer: Any, ours: Any, original: Any) -> None:
+    """Takes `ours` out of a chain of wrappers, where the wrapper around it lets us."""
+    seen: set[int] = set()
+    while outer is not None and id(outer) not in seen:
+        seen.add(id(outer))
+        inner = getattr(outer, "__wrapped__", None)
+        if inner is ours:
+            if isinstance(outer, wrapt.ObjectProxy):
+                outer.__wrapped__ = original
+            return
+        outer = inner

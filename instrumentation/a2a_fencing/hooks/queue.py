@@ -1,0 +1,129 @@
+"""Event queues: what a closed queue swallows, what a forced close discards, which subscriber is evicted.
+
+SDK markers and the tuples on subscriber queues are no events of the executor; what reached a
+subscriber queue is stored already, so closing one loses nothing that is not in the store.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from a2a_fencing import conventions as c
+from a2a_fencing import internal_errors, recorder
+from a2a_fencing.hooks import streams
+from a2a_fencing.hooks.consumer import ConsumerHooks
+from a2a_fencing.hooks.patches import Patches
+from a2a_fencing.hooks.sdk import ActiveTask, EventQueueSource
+from a2a_fencing.hooks.tasks import event_kind, event_state
+from a2a_fencing.recorder import Recorder
+
+Method = Callable[..., Awaitable[Any]]
+
+
+class QueueHooks:
+    """What happens around the queues of an active task.
+
+    Args:
+        consumers: Names the task of a queue.
+        adopt: Called with each new ActiveTask, whose executor and store may be of classes that no
+            hook has seen.
+    """
+
+    def __init__(self, consumers: ConsumerHooks, adopt: Callable[[Any], None]) -> None:
+        self._consumers = consumers
+        self._adopt = adopt
+        self._agent_queues: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._subscriber_queues: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._watches: weakref.WeakKeyDictionary[Any, streams.StreamWatch] = weakref.WeakKeyDictionary()
+
+    def install(self, patches: Patches) -> list[str]:
+        """Hooks active tasks and their queues; returns the targets this SDK does not have."""
+        return patches.wrap_all(
+            (ActiveTask, "ActiveTask", "__init__", self.new_active_task),
+            (EventQueueSource, "EventQueueSource", "enqueue_event", self.enqueue_event),
+            (EventQueueSource, "EventQueueSource", "close", self.close),
+            (EventQueueSource, "EventQueueSource", "tap", self.tap),
+            (EventQueueSource, "EventQueueSource", "_deliver_to_sink", self.deliver),
+        )
+
+    def new_active_task(self, wrapped: Any, active_task: Any, args: Any, kwargs: Any) -> None:
+        """Around the construction of an ActiveTask."""
+        wrapped(*args, **kwargs)
+        try:
+            reference = weakref.ref(active_task)
+            self._agent_queues[active_task._event_queue_agent] = reference
+            self._subscriber_queues[active_task._event_queue_subscribers] = reference
+            self._adopt(active_task)
+        except Exception as error:
+            internal_errors.report("a new active task", error)
+
+    async def enqueue_event(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
+        """Around ``enqueue_event``, which returns normally although a closed queue drops the event."""
+        was_closed = queue.is_closed()
+        result = await wrapped(*args, **kwargs)
+        if was_closed:
+            event = args[0] if args else kwargs.get("event")
+            self._dropped(self._agent_queues, queue, [event], c.QUEUE_CLOSED, c.AGENT_QUEUE)
+        return result
+
+    async def close(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
+        """Around ``close``; a forced one discards what the consumer has not taken yet."""
+        immediate = args[0] if args else kwargs.get("immediate", False)
+        if immediate and queue in self._agent_queues:
+            waiting = [*_waiting(queue._incoming_queue), *_waiting(queue.queue)]
+            self._dropped(self._agent_queues, queue, waiting, c.DISCARDED_AT_CLOSE, c.AGENT_QUEUE)
+        return await wrapped(*args, **kwargs)
+
+    async def tap(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
+        """Around ``tap``, which gives a client's stream its own sink."""
+        sink = await wrapped(*args, **kwargs)
+        watch = streams.current()
+        if watch is not None:
+            self._watches[sink] = watch
+        return sink
+
+    async def deliver(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
+        """Around one delivery; a sink that is full is closed and loses all it holds."""
+        sink = args[0] if args else kwargs.get("sink")
+        evicted = sink._evict_on_full and not sink.is_closed() and sink.queue.full()
+        if evicted:
+            watch = self._watches.get(sink)
+            if watch is not None:
+                watch.evicted = True
+            lost = [payload[0] for payload in _waiting(sink.queue) if isinstance(payload, tuple)]
+            self._dropped(
+                self._subscriber_queues, queue, lost[-1:], c.SUBSCRIBER_EVICTED, c.SUBSCRIBER_QUEUE
+            )
+        return await wrapped(*args, **kwargs)
+
+    def _dropped(self, owners: Any, queue: Any, events: list[Any], reason: str, which: str) -> None:
+        rec: Recorder | None = recorder.active()
+        reference = owners.get(queue)
+        active_task = reference() if reference is not None else None
+        if rec is None or active_task is None:
+            return
+        try:
+            for event in events:
+                kind = event_kind(event)
+                if kind is not None:
+                    rec.record(
+                        c.DROPPED,
+                        None,
+                        task=self._consumers.key_of(active_task),
+                        reason=reason,
+                        queue=which,
+                        event_kind=kind,
+                        state=event_state(event),
+                    )
+        except Exception as error:
+            internal_errors.report("a dropped event", error)
+
+
+def _waiting(queue: Any) -> list[Any]:
+    """What an SDK queue holds: asyncio's own queue, or the backport that Python < 3.13 gets."""
+    own = getattr(queue, "_queue", None)
+    if own is not None:
+        return list(own)
+    return list(getattr(getattr(queue, "wrapped", None), "_Queue__data", ()))

@@ -1,0 +1,133 @@
+"""One logical write under way, through however many layers of ``save`` it passes.
+
+The outermost call is what the caller got; the innermost is what the store did. They differ when an
+adapter swallows, translates or refuses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any
+
+from opentelemetry.trace import Span
+
+from a2a_fencing.facts import TaskKey, Version
+from a2a_fencing.hooks.memory import Known
+
+_STORED_NOTHING_TO_TELL = True
+"""What an innermost layer that returns None is taken to have returned: it did store."""
+
+
+class Write:
+    """A logical write.
+
+    Args:
+        store: The outermost store object.
+        task: The task to be stored.
+        context: The caller's ServerCallContext.
+        key: Which task it is.
+        writer: Who writes.
+        state: State to be stored; the task object itself may change meanwhile.
+        base: Version it was derived from.
+        base_known: What the store held at that version, if this process knows.
+        event: The event behind it, or None.
+        span: Records it.
+
+    Attributes:
+        tries: Times the store tried within this save.
+        stored: What the innermost layer returned, or None when it did not return.
+        inner_error: What the innermost layer raised, or None.
+    """
+
+    __slots__ = (
+        "_depth",
+        "base",
+        "base_known",
+        "context",
+        "event",
+        "inner_error",
+        "key",
+        "outer_calls",
+        "span",
+        "started_ns",
+        "state",
+        "store",
+        "stored",
+        "task",
+        "tries",
+        "writer",
+    )
+
+    def __init__(
+        self,
+        *,
+        store: Any,
+        task: Any,
+        context: Any,
+        key: TaskKey,
+        writer: str,
+        state: str,
+        base: Version,
+        base_known: Known | None,
+        event: Any,
+        span: Span,
+    ) -> None:
+        self.store = store
+        self.task = task
+        self.context = context
+        self.key = key
+        self.writer = writer
+        self.state = state
+        self.base = base
+        self.base_known = base_known
+        self.event = event
+        self.span = span
+        self.started_ns = time.perf_counter_ns()
+        self.tries = 0
+        self.outer_calls = 0
+        self.stored: Any = None
+        self.inner_error: BaseException | None = None
+        self._depth = 0
+
+    @property
+    def attempt(self) -> int:
+        """Which try decided it: an outer layer may call an inner one again, a store may retry."""
+        return max(1, self.outer_calls, self.tries)
+
+    @property
+    def was_stored(self) -> bool:
+        """Whether the innermost layer succeeded, whatever an outer one made of it."""
+        return self.stored is not None
+
+    async def layer(self, save: Callable[..., Awaitable[Any]], args: Any, kwargs: Any) -> Any:
+        """Passes a save inside this save on, and notes what the innermost one did."""
+        self._depth += 1
+        if self._depth == 1:
+            self.outer_calls += 1
+        self.inner_error = None
+        self.stored = innermost = object()
+        try:
+            result = await save(*args, **kwargs)
+            if self.stored is innermost:
+                self.stored = result if result is not None else _STORED_NOTHING_TO_TELL
+            return result
+        except BaseException as error:
+            if self.stored is innermost:
+                self.stored, self.inner_error = None, error
+            raise
+        finally:
+            self._depth -= 1
+
+
+_current: ContextVar[Write | None] = ContextVar("a2a_fencing_write", default=None)
+
+
+def current() -> Write | None:
+    """The write that is under way in this context, or None."""
+    return _current.get()
+
+
+enter = _current.set
+leave = _current.reset

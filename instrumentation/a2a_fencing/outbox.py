@@ -1,0 +1,258 @@
+"""The way out of the process: facts and spans wait here, bounded, and leave in the background.
+
+The host's thread only appends. One thread sends batches to an OTLP/HTTP endpoint and holds on to a batch
+until it is acknowledged or refused for good; what overflows meanwhile is counted, never silently lost.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+
+import requests
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import Span
+
+from a2a_fencing import internal_errors
+from a2a_fencing.encoding import encode_logs, encode_traces
+from a2a_fencing.facts import Fact
+
+_log = logging.getLogger("a2a_fencing")
+
+LOGS_PATH = "/v1/logs"
+TRACES_PATH = "/v1/traces"
+
+_INTERVAL_S = 0.5
+_BATCH = 2048
+_CAPACITY = 65_536
+_TIMEOUT_S = 10.0
+_LONGEST_BACKOFF_S = 30.0
+_TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
+_NO_SUCH_SIGNAL = frozenset({404, 405, 501})
+
+
+class Outbox:
+    """Sends facts and spans to OTLP/HTTP endpoints.
+
+    Args:
+        logs_url: Where facts go as log events, or None.
+        traces_url: Where spans go, or None.
+        resource: What identifies this process.
+        headers: Sent with each request (an ingest token, say).
+        interval_s: Longest wait before a batch leaves, s.
+        capacity: Facts (and, apart from them, spans) that may wait; more are lost and counted.
+    """
+
+    def __init__(
+        self,
+        logs_url: str | None,
+        traces_url: str | None,
+        resource: Resource,
+        *,
+        headers: Mapping[str, str] | None = None,
+        interval_s: float = _INTERVAL_S,
+        capacity: int = _CAPACITY,
+    ) -> None:
+        self._logs_url = logs_url
+        self._traces_url = traces_url
+        self._resource = resource
+        self._headers = {"Content-Type": "application/x-protobuf", **(headers or {})}
+        self._interval_s = interval_s
+        self._capacity = capacity
+        self.on_traces_only: Callable[[list[Fact]], None] = lambda _facts: None
+        """Called once, with the facts at hand, when the endpoint turns out to take no log events."""
+        self.lost = 0
+        self.begin()
+        atexit.register(self.close)
+
+    def begin(self) -> None:
+        """Starts empty: at first, and again in a forked child.
+
+        The thread did not come along into the child, and what waited is the parent's to send.
+        """
+        self._facts: deque[Fact] = deque()
+        self._spans: deque[ReadableSpan] = deque()
+        self._events: dict[int, list[Fact]] = {}
+        self._wake = threading.Event()
+        self._sent = threading.Condition()
+        self._sending = False
+        self._closing = False
+        self._complained = False
+        self._failures = 0
+        self._session = requests.Session()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    # --- the host's side ---
+
+    def take_fact(self, fact: Fact, span: Span | None) -> None:
+        """Sink of the recorder: keeps a fact until it is sent."""
+        if self._logs_url is not None:
+            if len(self._facts) >= self._capacity:
+                self.lost += 1
+            else:
+                self._facts.append(fact)
+        if self._traces_url is not None and span is not None and span.is_recording():
+            span_id = span.get_span_context().span_id
+            events = self._events.get(span_id)
+            if events is None:
+                self._events[span_id] = [fact]
+            else:
+                events.append(fact)
+        self._awake()
+
+    def take_span(self, span: ReadableSpan) -> None:
+        """Keeps a finished span until it is sent."""
+        if self._traces_url is None:
+            return
+        if len(self._spans) >= self._capacity:
+            context = span.get_span_context()
+            if context is not None:
+                self._events.pop(context.span_id, None)
+            return
+        self._spans.append(span)
+        self._awake()
+
+    def flush(self, timeout_s: float = 5.0) -> bool:
+        """Waits until all that was taken so far is acknowledged; False when that takes too long."""
+        deadline = time.monotonic() + timeout_s
+        self._wake.set()
+        with self._sent:
+            while self._facts or self._spans or self._sending:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._sent.wait(left)
+        return True
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Sends what it can in the time given and stops the thread."""
+        atexit.unregister(self.close)
+        if self._thread is None or self._closing:
+            return
+        self._closing = True
+        self._wake.set()
+        self._thread.join(timeout_s)
+        self._session.close()
+
+    def _awake(self) -> None:
+        if self._thread is None:
+            self._start()
+        elif len(self._facts) >= _BATCH and not self._wake.is_set():
+            self._wake.set()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None and not self._closing:
+                self._thread = threading.Thread(target=self._run, name="a2a-fencing-outbox", daemon=True)
+                self._thread.start()
+
+    # --- the thread's side ---
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait(self._interval_s)
+            self._wake.clear()
+            closing = self._closing
+            try:
+                self._send_all()
+            except Exception as error:
+                internal_errors.report("outbox", error)
+            if closing:
+                return
+
+    def _send_all(self) -> None:
+        """Sends until nothing waits."""
+        while self._facts or self._spans:
+            self._sending = True
+            try:
+                facts = _take(self._facts)
+                if facts and self._logs_url is not None:
+                    self._send_facts(self._logs_url, facts)
+                spans = _take(self._spans)
+                if spans and self._traces_url is not None:
+                    events = {
+                        span_id: self._events.pop(span_id)
+                        for span in spans
+                        if (span_id := _span_id(span)) in self._events
+                    }
+                    self._deliver(self._traces_url, encode_traces(spans, events, self._resource))
+            finally:
+                with self._sent:
+                    self._sending = False
+                    self._sent.notify_all()
+
+    def _send_facts(self, url: str, facts: list[Fact]) -> None:
+        if self._deliver(url, encode_logs(facts, self._resource)):
+            return
+        if self._logs_url is None:
+            self.on_traces_only(facts + _take(self._facts))
+        else:
+            self.lost += len(facts)
+
+    def _deliver(self, url: str, body: bytes) -> bool:
+        """Posts until acknowledged or refused for good; False when the content is lost."""
+        self._failures = 0
+        while True:
+            retry_after = None
+            try:
+                response = self._session.post(url, data=body, headers=self._headers, timeout=_TIMEOUT_S)
+                if response.ok:
+                    self._complained = False
+                    return True
+                if response.status_code in _NO_SUCH_SIGNAL:
+                    self._drop_signal(url)
+                    return False
+                problem = f"HTTP {response.status_code}"
+                if response.status_code not in _TRANSIENT:
+                    self._complain(url, problem)
+                    return False
+                retry_after = response.headers.get("Retry-After")
+            except requests.RequestException as error:
+                problem = type(error).__name__
+            self._complain(url, problem)
+            if self._closing:
+                return False
+            self._pause(retry_after)
+
+    def _pause(self, retry_after: str | None) -> None:
+        """Exponential backoff with jitter, or as long as the receiver asked for."""
+        self._failures += 1
+        delay = min(_LONGEST_BACKOFF_S, 0.25 * 2**self._failures) * random.uniform(0.5, 1.0)
+        if retry_after is not None and retry_after.isdigit():
+            delay = min(_LONGEST_BACKOFF_S, float(retry_after))
+        deadline = time.monotonic() + delay
+        while not self._closing and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, 0.1))
+
+    def _complain(self, url: str, problem: str) -> None:
+        if not self._complained:
+            self._complained = True
+            _log.warning(
+                "facts wait: %s does not take them (%s); trying on in the background", url, problem
+            )
+
+    def _drop_signal(self, url: str) -> None:
+        """The endpoint has no such signal (Jaeger takes traces only); nothing is wrong."""
+        if url == self._logs_url:
+            self._logs_url = None
+        else:
+            self._traces_url = None
+            self._spans.clear()
+            self._events.clear()
+        _log.info("%s is not served there; going on without it", url)
+
+
+def _take(queue: deque[Fact] | deque[ReadableSpan]) -> list:  # type: ignore[type-arg]
+    return [queue.popleft() for _ in range(min(len(queue), _BATCH))]
+
+
+def _span_id(span: ReadableSpan) -> int:
+    context = span.get_span_context()
+    return context.span_id if context is not None else 0

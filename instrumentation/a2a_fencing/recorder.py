@@ -1,0 +1,128 @@
+"""A fact is made here: numbered, stamped, and handed to whatever carries it on.
+
+Sinks carry facts: to a log event, a span event, a metric, a list in a test. They are called on the
+host's own thread and must be quick; one that fails is accounted for and does not stop the others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.trace import Span, Tracer
+
+from a2a_fencing import conventions as c
+from a2a_fencing import internal_errors
+from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing.replica import Replica
+
+Sink = Callable[[Fact, "Span | None"], None]
+"""Takes a fact and the span that records it, if one is open."""
+
+_log = logging.getLogger("a2a_fencing")
+
+
+class Recorder:
+    """Numbers the facts of one replica and hands them to its sinks.
+
+    Args:
+        replica: Whose facts these are.
+        sinks: Called in order with each fact.
+        tracer: Makes our spans (execute, save, cancel, dispatch).
+        clock: Wall clock, ns since 1970.
+        span_per_fact: Give a fact that no span records a span of its own, so that an endpoint which
+            takes only traces still gets every fact.
+    """
+
+    def __init__(
+        self,
+        replica: Replica,
+        sinks: Sequence[Sink] = (),
+        *,
+        tracer: Tracer | None = None,
+        clock: Callable[[], int] = time.time_ns,
+        span_per_fact: bool = False,
+    ) -> None:
+        self.replica = replica
+        self.tracer = tracer or trace.NoOpTracer()
+        self.span_per_fact = span_per_fact
+        self._sinks = tuple(sinks)
+        self._numbers = itertools.count(1)
+        self._last = 0
+        self._clock = clock
+        self._prefix = replica.id + ":"
+
+    @property
+    def last(self) -> int:
+        """Number of the newest fact, 0 before the first."""
+        return self._last
+
+    def writer(self, store_number: int) -> str:
+        """The writer label of the process's k-th store object."""
+        return f"{self.replica.id}/{store_number}"
+
+    def record(self, kind: str, span: Span | None = None, /, **values: Any) -> Fact:
+        """Makes a fact of this kind and sends it on.
+
+        Args:
+            kind: One of `conventions.KINDS`.
+            span: The open span that records it.
+            **values: Fields of `Fact`.
+        """
+        # One bytecode-atomic step makes the number unique; no lock on the host's path.
+        number = next(self._numbers)
+        self._last = number
+        values["id"] = self._prefix + str(number)
+        values["kind"] = kind
+        values["time_unix_nano"] = self._clock()
+        values["replica"] = self.replica.id
+        own_span = None
+        if span is None and self.span_per_fact:
+            span = own_span = self.tracer.start_span(kind)
+        if span is not None:
+            context = span.get_span_context()
+            if context.is_valid:
+                values["trace_id"] = f"{context.trace_id:032x}"
+                values["span_id"] = f"{context.span_id:016x}"
+        fact = Fact.build(values)
+        for sink in self._sinks:
+            try:
+                sink(fact, span)
+            except Exception as error:
+                internal_errors.report(f"sink {getattr(sink, '__qualname__', sink)!s}", error)
+        if own_span is not None:
+            own_span.end()
+        return fact
+
+    def violation(
+        self, span: Span | None, *, task: TaskKey, rule: str, witness: tuple[str, ...], **values: Any
+    ) -> Fact:
+        """Records what this process can prove alone, and says so in the host's log."""
+        fact = self.record(c.VIOLATION, span, task=task, rule=rule, witness=witness, **values)
+        _log.error(
+            "%s: task %r was %s and became %s",
+            rule,
+            task.task_id,
+            values.get("base_state"),
+            values.get("state"),
+        )
+        return fact
+
+
+_active: Recorder | None = None
+
+
+def active() -> Recorder | None:
+    """The recorder that hooks write to, or None while nothing is instrumented."""
+    return _active
+
+
+def activate(recorder: Recorder | None) -> Recorder | None:
+    """Makes `recorder` the one that hooks write to; returns the previous one."""
+    global _active
+    previous, _active = _active, recorder
+    return previous
