@@ -10,7 +10,7 @@ _TRIES: Final = 50
 _TAKEN: Final = (errno.EADDRINUSE, errno.EACCES)
 
 
-class PortTakenError(Exception):
+class PortTakenError(OSError):
     """The port that was asked for is not free."""
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 
 from a2a.server.models import TaskEventModel, TaskModel
 from a2a.types import StreamResponse, TaskState
-from sqlalchemy import select
+from sqlalchemy import JSON, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_fencing import conventions as c
@@ -59,7 +59,10 @@ async def confirm(dsn: str, tasks: Collection[str], told: Mapping[str, Collectio
 
 
 async def _stored_states(db: AsyncConnection, tasks: Collection[str]) -> dict[str, str]:
-    rows = await db.execute(select(TaskModel.id, TaskModel.status).where(TaskModel.id.in_(tasks)))
+    # The column is JSON, whatever the SDK's model says of its type.
+    rows = await db.execute(
+        select(TaskModel.id, type_coerce(TaskModel.status, JSON)).where(TaskModel.id.in_(tasks))
+    )
     return {task: _state(status["state"]) for task, status in rows.tuples()}
 
 

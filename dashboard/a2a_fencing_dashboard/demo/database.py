@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from a2a.server.cluster import DatabaseTaskEventStream, VersionedDatabaseTaskStore
 from sqlalchemy import event
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 _SQLITE_WAIT_S: Final = 30
 """How long a writer waits for SQLite's one write lock."""
+
+
+class DatabaseError(Exception):
+    """The database cannot be used; the text is one line."""
 
 
 def open_engine(dsn: str) -> AsyncEngine:
@@ -36,8 +42,22 @@ def _use_write_ahead_log(connection: Any, record: object) -> None:
     cursor.close()
 
 
-async def create_tables(dsn: str) -> None:
-    """Creates the SDK's tables, once, before replicas would race for it."""
+def prepare(dsn: str) -> None:
+    """Creates the SDK's tables, once, before replicas would race for it.
+
+    Raises:
+        DatabaseError: The database cannot be used.
+    """
+    try:
+        asyncio.run(_create_tables(dsn))
+    except ModuleNotFoundError as error:
+        raise DatabaseError(f"its driver is not installed: {error.name}") from error
+    except (SQLAlchemyError, OSError) as error:
+        reason = getattr(error, "orig", None) or error
+        raise DatabaseError(str(reason).partition("\n")[0]) from error
+
+
+async def _create_tables(dsn: str) -> None:
     engine = open_engine(dsn)
     try:
         await VersionedDatabaseTaskStore(engine).initialize()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 import uvicorn
 from a2a.server.cluster import DatabaseTaskEventStream, VersionedDatabaseTaskStore
@@ -19,35 +22,44 @@ import a2a_fencing
 from a2a_fencing_dashboard.demo.agent import ReportWriter, agent_card
 from a2a_fencing_dashboard.demo.database import open_engine
 
+_LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSettings:
     """What a replica needs to know.
 
     Attributes:
-        name: Its ``service.name``, such as ``api-0``.
+        name: What people call it, such as ``api-0``.
         dsn: The shared database.
         endpoint: OTLP/HTTP base URL its facts go to.
         run: Label of the load-test run.
+        log: File for what the server has to say.
     """
 
     name: str
     dsn: str
     endpoint: str
     run: str
+    log: Path
 
 
 def serve(settings: ReplicaSettings, listener: socket.socket) -> None:
     """Serves until it is asked to stop."""
-    os.environ["OTEL_SERVICE_NAME"] = settings.name
+    logging.basicConfig(filename=settings.log, level=logging.WARNING, format=_LOG_FORMAT)
+    os.environ["A2A_FENCING_REPLICA_NAME"] = settings.name
     a2a_fencing.instrument(endpoint=settings.endpoint, run=settings.run)
     host, port = listener.getsockname()[:2]
     config = uvicorn.Config(
         _application(settings.dsn, f"http://{host}:{port}{DEFAULT_RPC_URL}"),
-        log_level="warning",
+        log_config=None,
         timeout_graceful_shutdown=3,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        # A last heartbeat says where this replica's facts end.
+        a2a_fencing.uninstrument()
 
 
 def _application(dsn: str, url: str) -> Starlette:

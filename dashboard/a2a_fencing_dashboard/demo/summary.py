@@ -21,6 +21,12 @@ def violations(store: Store, window: Window, *, rule: str) -> Iterator[FindingRo
             return
 
 
+def violated_tasks(store: Store, window: Window) -> set[str]:
+    """Ids of the tasks with a standing violation."""
+    rules = [rule for rule, number in store.overview(window).violations.items() if number]
+    return {row.finding.task.task_id for rule in rules for row in violations(store, window, rule=rule)}
+
+
 def table(store: Store, window: Window) -> Iterator[str]:
     """The figures of a run, line by line, from what the receiver stored."""
     overview = store.overview(window)
@@ -62,6 +68,8 @@ def _example(row: FindingRow, names: Names) -> str:
 
 
 def _completeness(overview: Overview) -> str:
+    if not overview.facts:
+        return "history incomplete: no facts have arrived"
     expected = overview.facts + overview.missing
     word = "incomplete" if overview.missing else "complete"
     return f"history {word}: {overview.facts:,} of {expected:,} facts"

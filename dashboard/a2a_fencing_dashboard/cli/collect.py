@@ -1,0 +1,33 @@
+"""``a2a-fencing collect``: the receiver alone."""
+
+from __future__ import annotations
+
+import click
+
+from a2a_fencing_dashboard.cli import options
+from a2a_fencing_dashboard.cli.ending import supervised
+from a2a_fencing_dashboard.cli.extras import needs_extra
+from a2a_fencing_dashboard.services import start_receiver
+
+
+@click.command()
+@options.host
+@options.otlp_port
+@options.store
+@options.token
+@options.forward
+def collect(host: str, otlp_port: int, store_url: str, token: str | None, forward: str | None) -> int:
+    """Take facts in and judge them, without a dashboard, until Ctrl-C."""
+    with needs_extra("dashboard"):
+        import starlette  # noqa: F401
+    options.check_store(store_url)
+    otlp_port = options.chosen_port(host, otlp_port, option="--otlp-port")
+    with supervised() as supervisor:
+        endpoint = start_receiver(
+            supervisor, store_url=store_url, host=host, port=otlp_port, token=token, forward=forward
+        )
+        click.echo(f"receiver   {endpoint}")
+        click.echo(f"store      {store_url}")
+        click.echo("Ctrl-C ends it")
+        supervisor.wait()
+    return 0

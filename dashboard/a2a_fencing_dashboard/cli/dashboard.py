@@ -1,0 +1,58 @@
+"""``a2a-fencing dashboard``: receiver and dashboard."""
+
+from __future__ import annotations
+
+import click
+
+from a2a_fencing_dashboard.cli import options
+from a2a_fencing_dashboard.cli.ending import supervised
+from a2a_fencing_dashboard.cli.extras import needs_extra
+from a2a_fencing_dashboard.services import start_dashboard, start_receiver
+
+
+@click.command()
+@options.host
+@options.port
+@options.otlp_port
+@options.store
+@options.token
+@options.forward
+@options.jaeger_url
+def dashboard(
+    host: str,
+    port: int,
+    otlp_port: int,
+    store_url: str,
+    token: str | None,
+    forward: str | None,
+    jaeger_url: str | None,
+) -> int:
+    """Take facts in and show them, until Ctrl-C.
+
+    Servers that call a2a_fencing.instrument() send to the receiver's default port by themselves.
+    """
+    with needs_extra("dashboard"):
+        import starlette  # noqa: F401
+        import streamlit  # noqa: F401
+    options.check_store(store_url)
+    otlp_port = options.chosen_port(host, otlp_port, option="--otlp-port")
+    port = options.chosen_port(host, port, option="--port")
+    with supervised() as supervisor:
+        endpoint = start_receiver(
+            supervisor, store_url=store_url, host=host, port=otlp_port, token=token, forward=forward
+        )
+        click.echo(f"receiver   {endpoint}")
+        url = start_dashboard(
+            supervisor,
+            store_url=store_url,
+            host=host,
+            port=port,
+            receiver_url=endpoint,
+            token=token,
+            jaeger_url=jaeger_url,
+        )
+        click.echo(f"dashboard  {url}")
+        click.echo(f"store      {store_url}")
+        click.echo("Ctrl-C ends both")
+        supervisor.wait()
+    return 0

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from a2a_fencing import conventions as c
+from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing_dashboard.cli import main
+from a2a_fencing_dashboard.store import open_store
+from a2a_fencing_dashboard.store.protocol import Batch
+
+TASK = TaskKey("tasks @ sqlite", "alice", "7f3c")
+Save = Callable[[Sequence[Fact]], str]
+
+
+def write(fact_id: str, state: str, base: int | None, version: int) -> Fact:
+    replica = fact_id.partition(":")[0]
+    return Fact(
+        id=fact_id,
+        kind=c.WRITE,
+        time_unix_nano=version,
+        replica=replica,
+        writer=f"{replica}/1",
+        task=TASK,
+        state=state,
+        base_version=base,
+        version=version,
+        outcome=c.ACCEPTED,
+        versioned=True,
+    )
+
+
+def heartbeat(fact_id: str, name: str) -> Fact:
+    replica, _, last = fact_id.partition(":")
+    return Fact(
+        id=fact_id,
+        kind=c.HEARTBEAT,
+        time_unix_nano=9,
+        replica=replica,
+        last=int(last),
+        replica_name=name,
+    )
+
+
+FINISHED = [
+    write("a:1", c.SUBMITTED, None, 1),
+    write("a:2", c.WORKING, 1, 2),
+    write("b:1", c.CANCELED, 2, 3),
+    heartbeat("b:2", "api-1"),
+    heartbeat("a:3", "api-0"),
+]
+OVERWRITTEN = [*FINISHED, write("a:4", c.COMPLETED, 3, 4)]
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Save:
+    def save(facts: Sequence[Fact]) -> str:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.sqlite"
+        store = open_store(f"sqlite:///{path}")
+        store.commit(Batch(facts=facts), now_unix_nano=0)
+        store.close()
+        return str(path)
+
+    return save
+
+
+def test_a_fine_history(save: Save, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", save(FINISHED)]) == 0
+    assert capsys.readouterr().out == (
+        "FINE: no violation found in 1 task; history complete: 5 of 5 facts\n"
+    )
+
+
+def test_a_violated_history_names_the_finding_and_its_witness(
+    save: Save, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", save(OVERWRITTEN)]) == 1
+    out = capsys.readouterr().out
+    verdict, blank, finding, _, *witness = out.splitlines()
+    assert verdict == "VIOLATED: 1 finding on 1 of 1 task; history complete: 6 of 6 facts"
+    assert blank == ""
+    assert finding == (
+        "terminal-overwritten  critical, proven  task 7f3c (owner alice, store tasks @ sqlite)"
+    )
+    assert any("api-1" in line and "CANCELED" in line and "[b:1]" in line for line in witness)
+    assert any("api-0" in line and "COMPLETED" in line and "[a:4]" in line for line in witness)
+
+
+def test_missing_facts_are_not_fine(save: Save, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", save([fact for fact in FINISHED if fact.id != "a:2"])]) == 3
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "UNKNOWN: no violation found in 1 task; history incomplete: 4 of 5 facts",
+        "missing: fact 2 of api-0",
+    ]
+
+
+def test_a_violation_outweighs_missing_facts(save: Save) -> None:
+    assert main(["check", save([*OVERWRITTEN, heartbeat("a:9", "api-0")])]) == 1
+
+
+def test_files_are_judged_together(save: Save, capsys: pytest.CaptureFixture[str]) -> None:
+    of_a = save([fact for fact in OVERWRITTEN if fact.replica == "a"])
+    of_b = save([fact for fact in OVERWRITTEN if fact.replica == "b"])
+    assert main(["check", of_a, of_b, of_a]) == 1
+    assert "history complete: 6 of 6 facts" in capsys.readouterr().out
+
+
+def test_nothing_to_judge_is_not_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "logs.jsonl"
+    path.write_text('{"resourceLogs": []}\n')
+    assert main(["check", str(path)]) == 3
+    assert capsys.readouterr().out.startswith("UNKNOWN: no facts")
+
+
+def test_text_from_outside_cannot_steer_the_terminal(
+    save: Save, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile = TaskKey("s", "\x1b]0;owned\x07", "\x1b[2Jgone")
+    assert (
+        main(["check", save([replace(fact, task=fact.task and hostile) for fact in OVERWRITTEN])]) == 1
+    )
+    out = capsys.readouterr().out
+    assert "gone" in out
+    assert "\x1b" not in out
+    assert "\x07" not in out
+
+
+@pytest.mark.parametrize("content", ["hello", '{"resourceLogs": [3]}', "SQLite format 3\0"])
+def test_a_file_that_cannot_be_read(
+    tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "history"
+    path.write_text(content)
+    assert main(["check", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("a2a-fencing check: ")
+    assert str(path) in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["absent.jsonl"], ["."]])
+def test_wrong_paths(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("a2a-fencing check: ")
+    assert err.count("\n") == 1
