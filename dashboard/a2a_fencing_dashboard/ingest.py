@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -30,6 +30,10 @@ class Ingest:
         self._store = store
         self._clock = clock
         self._judge = _Judge(store, held_facts)
+
+    def known(self, ids: Collection[str]) -> set[str]:
+        """Which of these fact ids are stored already."""
+        return self._store.known(ids)
 
     def add(self, facts: Iterable[Fact], spans: Sequence[Span] = ()) -> int:
         """Stores facts and spans; when this returns, they survive a kill.

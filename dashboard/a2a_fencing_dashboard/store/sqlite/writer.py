@@ -32,7 +32,7 @@ class Writer:
         for fact_id in ids:
             instance, _, number = fact_id.rpartition(":")
             replica = self._replicas.find(instance)
-            if replica is not None and int(number) in replica.received:
+            if replica is not None and number.isdecimal() and int(number) in replica.received:
                 found.add(fact_id)
         return found
 

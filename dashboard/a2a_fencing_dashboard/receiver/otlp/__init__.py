@@ -1,0 +1,1 @@
+"""OTLP as bytes: requests to facts and spans, answers and errors back."""

@@ -1,0 +1,56 @@
+"""The receiver as a process: bound to one address, drained when it is asked to stop."""
+
+from __future__ import annotations
+
+import uvicorn
+
+from a2a_fencing_dashboard.ingest import Ingest
+from a2a_fencing_dashboard.ports import listener
+from a2a_fencing_dashboard.receiver.app import Receiver
+from a2a_fencing_dashboard.receiver.limits import Limits
+from a2a_fencing_dashboard.store import open_store
+
+HOST = "127.0.0.1"
+PORT = 4318
+"""Where OTLP/HTTP senders look when they are told nothing."""
+
+
+def serve(
+    store_url: str,
+    *,
+    host: str = HOST,
+    port: int = PORT,
+    token: str | None = None,
+    forward: str | None = None,
+    limits: Limits | None = None,
+) -> None:
+    """Receives until SIGINT or SIGTERM, then stores what it has accepted and returns.
+
+    Args:
+        store_url: Where to store, as for `open_store`.
+        host: Address to listen on.
+        port: Port to listen on.
+        token: What senders must show as ``Authorization: Bearer``; None lets everybody send.
+        forward: OTLP/HTTP base URL that each accepted request is also sent to.
+        limits: Bounds on memory and time.
+
+    Raises:
+        StoreError: The store cannot be used.
+        PortTakenError: Somebody else listens on this port.
+    """
+    limits = limits or Limits()
+    store = open_store(store_url)
+    try:
+        receiver = Receiver(Ingest(store), token=token, forward=forward, limits=limits)
+        config = uvicorn.Config(
+            receiver.app(),
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=int(limits.drain_s),
+        )
+        with listener(host, port, exact=True) as sock:
+            uvicorn.Server(config).run(sockets=[sock])
+    finally:
+        store.close()
