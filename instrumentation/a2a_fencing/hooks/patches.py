@@ -138,7 +138,7 @@ def _splice(outer: Any, ours: Any, original: Any) -> None:
         seen.add(id(outer))
         inner = getattr(outer, "__wrapped__", None)
         if inner is ours:
-            if isinstance(outer, wrapt.ObjectProxy):
+            if isinstance(outer, wrapt.FunctionWrapper | wrapt.ObjectProxy):
                 outer.__wrapped__ = original
             return
         outer = inner
