@@ -104,17 +104,8 @@ def demo(
                 jaeger_url=jaeger_url,
             )
             click.echo(f"dashboard  {url}")
-        click.echo(
-            "Ctrl-C ends the load and then everything" if seconds is None else f"for {seconds:g} s"
-        )
-        run(supervisor, settings, store_url=store_url, endpoint=endpoint, say=click.echo)
-        if not headless and seconds is not None:
+        to_the_end = run(supervisor, settings, store_url=store_url, endpoint=endpoint, say=click.echo)
+        if to_the_end and not headless:
             click.echo(f"the dashboard stays at {url} until Ctrl-C")
             supervisor.wait()
     return 0
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "until Ctrl-C, which then ends everything"
-    return f"for {seconds:g} s; Ctrl-C ends it earlier"

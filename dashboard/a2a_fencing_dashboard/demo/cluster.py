@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.context import SpawnProcess
 from types import FrameType
 
 from a2a_fencing_dashboard.demo.load import Tally, run_load
@@ -31,8 +32,9 @@ class Cluster:
         """
         self._supervisor = supervisor
         self._settings = settings
-        self._children = []
+        self._children: list[SpawnProcess] = []
         self.urls: list[str] = []
+        self.stopped_by_hand = False
         for number in range(settings.replicas):
             with listener(_HOST, 0, exact=True) as sock:
                 replica = ReplicaSettings(
@@ -64,7 +66,7 @@ class Cluster:
         for sentinel in self._supervisor.sentinels:
             loop.add_reader(sentinel, stop.set)
         try:
-            with _stopping(stop):
+            with self._stopping(stop):
                 return await run_load(
                     self.urls,
                     concurrency=self._settings.concurrency,
@@ -80,20 +82,20 @@ class Cluster:
         """Ends the replicas; what they recorded has been sent when this returns."""
         self._supervisor.stop(*self._children)
 
+    @contextmanager
+    def _stopping(self, stop: asyncio.Event) -> Iterator[None]:
+        """Inside, the first Ctrl-C (or SIGTERM, SIGHUP) sets `stop`; the second one interrupts."""
+        loop = asyncio.get_running_loop()
 
-@contextmanager
-def _stopping(stop: asyncio.Event) -> Iterator[None]:
-    """Inside, the first Ctrl-C (or SIGTERM, SIGHUP) sets `stop`; the second one interrupts."""
-    loop = asyncio.get_running_loop()
+        def on_signal(signum: int, frame: FrameType | None) -> None:
+            if self.stopped_by_hand:
+                raise KeyboardInterrupt
+            self.stopped_by_hand = True
+            loop.call_soon_threadsafe(stop.set)
 
-    def on_signal(signum: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        loop.call_soon_threadsafe(stop.set)
-
-    before = {signum: signal.signal(signum, on_signal) for signum in _SIGNALS}
-    try:
-        yield
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+        before = {signum: signal.signal(signum, on_signal) for signum in _SIGNALS}
+        try:
+            yield
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -36,6 +37,7 @@ class Tally:
         errors: Requests that failed, by what went wrong.
         told: States that clients were told of each task as its last (by a stream's end or a cancel's
             answer), by task id.
+        seconds: How long the clients worked.
     """
 
     tasks: int = 0
@@ -43,6 +45,7 @@ class Tally:
     refused_cancels: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     told: dict[str, set[str]] = field(default_factory=dict)
+    seconds: float = 0.0
 
     def was_told(self, task_id: str, state: TaskState) -> None:
         """Notes a state that a client believes to be the task's last."""
@@ -68,11 +71,13 @@ async def run_load(
         http = await stack.enter_async_context(httpx.AsyncClient(timeout=_TIMEOUT_S, limits=limits))
         config = ClientConfig(httpx_client=http)
         clients = [await create_client(url, config) for url in urls]
+        began = time.monotonic()
         timer = asyncio.get_running_loop().call_later(seconds, stop.set) if seconds is not None else None
         try:
             people = (_Person(clients, tally, random.Random(f"{seed}/{n}")) for n in range(concurrency))
             await asyncio.gather(*(person.work_until(stop) for person in people))
         finally:
+            tally.seconds = time.monotonic() - began
             if timer is not None:
                 timer.cancel()
     return tally

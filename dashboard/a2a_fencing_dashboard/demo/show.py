@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 
 from a2a_fencing_dashboard.demo import summary
@@ -21,7 +20,7 @@ Say = Callable[[str], None]
 
 def run(
     supervisor: Supervisor, settings: DemoSettings, *, store_url: str, endpoint: str, say: Say
-) -> None:
+) -> bool:
     """Runs the cluster under load, then tells what was found.
 
     Args:
@@ -31,28 +30,38 @@ def run(
         endpoint: The receiver.
         say: Prints a line.
 
+    Returns:
+        Whether the load ran its time; False when somebody stopped it.
+
     Raises:
         ChildError: A process ended by itself; each replica has a log in the demo's folder.
     """
     cluster = Cluster(supervisor, settings, endpoint=endpoint)
     say(f"replicas   {' '.join(cluster.urls)}")
-    began = time.monotonic()
+    say(f"load       {_load(settings)}")
     tally = cluster.work()
-    seconds = time.monotonic() - began
     cluster.stop()
     store = open_store(store_url)
     try:
-        for line in _story(store, settings, tally, seconds):
+        for line in _story(store, settings, tally):
             say(line)
     finally:
         store.close()
+    return not cluster.stopped_by_hand
 
 
-def _story(store: Store, settings: DemoSettings, tally: Tally, seconds: float) -> Iterator[str]:
+def _load(settings: DemoSettings) -> str:
+    clients = count(settings.concurrency, "client")
+    if settings.seconds is None:
+        return f"{clients}, until Ctrl-C, which then ends everything"
+    return f"{clients} for {settings.seconds:g} s; Ctrl-C ends it earlier"
+
+
+def _story(store: Store, settings: DemoSettings, tally: Tally) -> Iterator[str]:
     window = Window(run=settings.run)
     yield ""
     first, *rest = summary.table(store, window)
-    yield f"{seconds:.0f} s, {first}"
+    yield f"{tally.seconds:.0f} s, {first}"
     yield from rest
     tasks = summary.violated_tasks(store, window)
     if tasks:
