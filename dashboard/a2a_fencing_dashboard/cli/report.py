@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker import Finding, Report
 from a2a_fencing.facts import Fact, TaskKey
 from a2a_fencing_dashboard.ui.story import sentence
-from a2a_fencing_dashboard.ui.words import count, replica_name, shown
+from a2a_fencing_dashboard.ui.words import count, named, replica_name, shown
 
 
 class Recollection:
@@ -77,17 +77,11 @@ def _numbers(first: int, last: int) -> str:
 
 def _finding(finding: Finding, memory: Recollection) -> Iterator[str]:
     yield f"{finding.rule}  {finding.severity}, {finding.certainty}  task {_task(finding.task)}"
-    yield f"  {shown(_named(finding.explanation, memory.names), 1000)}"
+    yield f"  {named(finding.explanation, memory.names)}"
     for fact_id in finding.witness:
         fact = memory.facts.get(fact_id)
         told = sentence(fact, memory.names) if fact else "not in this history"
         yield f"  - {told}  [{shown(fact_id)}]"
-
-
-def _named(text: str, names: Mapping[str, str]) -> str:
-    for replica, name in names.items():
-        text = text.replace(replica, name)
-    return text
 
 
 def _task(key: TaskKey) -> str:

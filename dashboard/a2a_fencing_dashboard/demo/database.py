@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from a2a.server.cluster import DatabaseTaskEventStream, VersionedDatabaseTaskStore
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -31,15 +31,23 @@ def open_engine(dsn: str) -> AsyncEngine:
     if not dsn.startswith("sqlite"):
         return create_async_engine(dsn)
     engine = create_async_engine(dsn, connect_args={"timeout": _SQLITE_WAIT_S})
-    event.listen(engine.sync_engine, "connect", _use_write_ahead_log)
+    event.listen(engine.sync_engine, "connect", _configure_sqlite)
+    event.listen(engine.sync_engine, "begin", _begin_with_the_write_lock)
     return engine
 
 
-def _use_write_ahead_log(connection: Any, record: object) -> None:
+def _configure_sqlite(connection: Any, record: object) -> None:
+    connection.isolation_level = None  # transactions begin below, not in the driver
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.close()
+
+
+def _begin_with_the_write_lock(connection: Connection) -> None:
+    # SQLite ignores FOR UPDATE. Left to the driver, the SDK's cancel would read and write in two
+    # steps, and give a version that another replica had given meanwhile.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def prepare(dsn: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from a2a_fencing_dashboard.store.protocol import FindingRow, Overview, Store, Window
-from a2a_fencing_dashboard.ui.words import Names, count, replica_names, short_id, shown
+from a2a_fencing_dashboard.ui.words import Names, count, named, replica_names, short_id, shown
 
 _PAGE = 500
 
@@ -61,9 +61,7 @@ def _split(parts: Mapping[str, int]) -> str:
 
 
 def _example(row: FindingRow, names: Names) -> str:
-    text = row.finding.explanation
-    for replica, name in names.items():
-        text = text.replace(replica, name)
+    text = named(row.finding.explanation, names)
     return f"e.g. {short_id(row.finding.task.task_id)}: {shown(text, 300)}"
 
 
