@@ -53,7 +53,9 @@ def database(name: str, folder: Path) -> Iterator[Database]:
         dsn = make_url(server).set(database=own).render_as_string(hide_password=False)
         yield Database(name, dsn)
     finally:
-        asyncio.run(_run(server, f"DROP DATABASE {own}"))
+        # A failed test may have left a connection open.
+        force = " WITH (FORCE)" if name == "postgresql" else ""
+        asyncio.run(_run(server, f"DROP DATABASE {own}{force}"))
 
 
 async def _run(dsn: str, statement: str, **values: Any) -> Any:

@@ -110,11 +110,16 @@ class StoreHooks:
             write.span.end()
 
     async def save_once(self, wrapped: Method, store: Any, args: Any, kwargs: Any) -> Any:
-        """Around one try of a store that retries inside a save."""
+        """Around one try of a store that retries inside a save; a try that calls super is one."""
         write = writes.current()
-        if write is not None:
-            write.tries += 1
-        return await wrapped(*args, **kwargs)
+        if write is None or write.trying:
+            return await wrapped(*args, **kwargs)
+        write.trying = True
+        write.tries += 1
+        try:
+            return await wrapped(*args, **kwargs)
+        finally:
+            write.trying = False
 
     def _begin(self, rec: Recorder, store: Any, task: Any, args: Any, kwargs: Any) -> Write:
         context = kwargs["context"] if "context" in kwargs else args[-1]
@@ -274,6 +279,8 @@ class StoreHooks:
         token = _inside.set(True)
         try:
             stored = await write.store.get(write.task.id, write.context)
+        except Exception:
+            return  # the store cannot be read (its tables may not exist yet); the save will tell
         finally:
             _inside.reset(token)
         if stored is not None:

@@ -37,6 +37,7 @@ class Write:
 
     Attributes:
         tries: Times the store tried within this save.
+        trying: Whether a try is under way.
         stored: What the innermost layer returned, or None when it did not return.
         inner_error: What the innermost layer raised, or None.
     """
@@ -57,6 +58,7 @@ class Write:
         "stored",
         "task",
         "tries",
+        "trying",
         "writer",
     )
 
@@ -86,6 +88,7 @@ class Write:
         self.span = span
         self.started_ns = time.perf_counter_ns()
         self.tries = 0
+        self.trying = False
         self.outer_calls = 0
         self.stored: Any = None
         self.inner_error: BaseException | None = None

@@ -1,0 +1,323 @@
+"""One logical write is one fact, whatever store it goes to and whatever layers it passes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import wrapt
+from a2a.server.cluster import (
+    ConcurrentTaskModificationError,
+    LegacyTaskStoreAdapter,
+    StoredTask,
+    TaskVersion,
+    VersionedDatabaseTaskStore,
+    VersionedTaskStore,
+)
+from a2a.server.context import ServerCallContext
+from a2a.server.tasks.copying_task_store import CopyingTaskStoreAdapter
+from a2a.server.tasks.database_task_store import DatabaseTaskStore
+from a2a.server.tasks.inmemory_task_store import InMemoryTaskStore
+from a2a.types.a2a_pb2 import Task, TaskState, TaskStatus
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from a2a_fencing import conventions as c
+from a2a_fencing import internal_errors
+from a2a_fencing.testing import capture
+from support.databases import Database
+
+CALL = ServerCallContext()
+
+
+def task(state: str = "WORKING", task_id: str = "t1") -> Task:
+    return Task(
+        id=task_id,
+        context_id="ctx",
+        status=TaskStatus(state=TaskState.Value(f"TASK_STATE_{state}")),
+    )
+
+
+class Subclass(InMemoryTaskStore):
+    async def save(self, task, context):
+        await super().save(task, context)
+
+
+PLAIN = {
+    "in memory": InMemoryTaskStore,
+    "in memory, live objects": lambda: InMemoryTaskStore(use_copying=False),
+    "a copying adapter in front": lambda: CopyingTaskStoreAdapter(InMemoryTaskStore()),
+    "a subclass that calls super": Subclass,
+    "a proxy in front": lambda: wrapt.ObjectProxy(InMemoryTaskStore()),
+}
+
+
+@pytest.mark.parametrize("make", PLAIN.values(), ids=PLAIN.keys())
+async def test_plain_stores_say_that_they_keep_no_versions(make) -> None:
+    store = make()
+    with capture() as history:
+        await store.save(task("SUBMITTED"), CALL)
+        await store.save(task("COMPLETED"), CALL)
+        await store.save(task("WORKING"), CALL)
+    writes = [(w.state, w.base_state, w.version, w.versioned, w.outcome) for w in history.of(c.WRITE)]
+    assert writes == [
+        ("SUBMITTED", None, None, False, "accepted"),
+        ("COMPLETED", "SUBMITTED", None, False, "accepted"),
+        ("WORKING", "COMPLETED", None, False, "accepted"),
+    ]
+    assert [v.rule for v in history.of(c.VIOLATION)] == [c.TERMINAL_OVERWRITTEN]
+    (store_name,) = {w.task.store for w in history.of(c.WRITE)}
+    assert store_name.startswith(f"memory:{history.replica}/")
+
+
+async def test_four_layers_are_one_write() -> None:
+    store = LegacyTaskStoreAdapter(CopyingTaskStoreAdapter(InMemoryTaskStore()))
+    with capture() as history:
+        version = await store.save(
+            task(), event=None, prev=None, prev_version=TaskVersion.MISSING, context=CALL
+        )
+        await store.get("t1", CALL)
+    assert version.is_missing
+    (write,) = history.of(c.WRITE)
+    assert (write.outcome, write.versioned, write.attempt) == (c.ACCEPTED, False, 1)
+
+
+async def test_a_live_object_changed_by_two_is_judged_by_the_states_that_were_saved() -> None:
+    store = InMemoryTaskStore(use_copying=False)
+    await store.save(task("WORKING"), CALL)
+    with capture() as history:
+        worker, canceller = await store.get("t1", CALL), await store.get("t1", CALL)
+        canceller.status.state = TaskState.TASK_STATE_CANCELED
+        await store.save(canceller, CALL)
+        worker.status.state = TaskState.TASK_STATE_COMPLETED
+        await store.save(worker, CALL)
+    assert [(w.state, w.base_state) for w in history.of(c.WRITE)] == [
+        ("CANCELED", "WORKING"),
+        ("COMPLETED", "CANCELED"),
+    ]
+
+
+async def test_a_mutated_prev_does_not_hide_the_base_state(tmp_path: Path) -> None:
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/t.db")
+    store = VersionedDatabaseTaskStore(engine)
+    with capture() as history:
+        await store.save(
+            task("REJECTED"),
+            event=None, prev=None, prev_version=TaskVersion.MISSING, context=CALL,
+        )  # fmt: skip
+        stored = await store.get("t1", CALL)
+        stored.task.status.state = TaskState.TASK_STATE_WORKING
+        await store.save(
+            stored.task, event=None, prev=stored.task, prev_version=stored.version, context=CALL
+        )
+    await engine.dispose()
+    assert history.of(c.WRITE)[-1].base_state == c.REJECTED
+    assert history.check().findings[0].rule == c.TERMINAL_OVERWRITTEN
+
+
+async def test_two_store_objects_over_one_database_share_a_task_and_differ_as_writers(
+    db: Database,
+) -> None:
+    engines = [create_async_engine(db.dsn) for _ in range(2)]
+    one, two = (VersionedDatabaseTaskStore(engine) for engine in engines)
+    with capture() as history:
+        first = await one.save(
+            task(), event=None, prev=None, prev_version=TaskVersion.MISSING, context=CALL
+        )
+        await two.save(task("COMPLETED"), event=None, prev=None, prev_version=first, context=CALL)
+    for engine in engines:
+        await engine.dispose()
+    a, b = history.of(c.WRITE)
+    assert a.task == b.task
+    assert a.writer != b.writer
+    assert "root@" not in a.task.store
+    assert a.task.store.endswith("#tasks")
+
+
+async def test_tables_owners_and_memories_are_id_spaces_of_their_own(db: Database) -> None:
+    engine = create_async_engine(db.dsn)
+    stores = [DatabaseTaskStore(engine), InMemoryTaskStore(), InMemoryTaskStore()]
+    with capture() as history:
+        for store in stores:
+            await store.save(task("COMPLETED"), CALL)
+    await engine.dispose()
+    assert len({w.task for w in history.of(c.WRITE)}) == 3
+    assert history.of(c.VIOLATION) == []
+
+
+class Retrying(VersionedTaskStore):
+    """Tries an inner store again until it has its way, as some do for cancels."""
+
+    def __init__(self, inner: VersionedTaskStore) -> None:
+        self._store = inner
+
+    async def save(self, task, *, event=None, prev=None, prev_version, context):
+        while True:
+            try:
+                return await self._store.save(
+                    task, event=event, prev=prev, prev_version=prev_version, context=context
+                )
+            except ConcurrentTaskModificationError:
+                prev_version = (await self._store.get(task.id, context)).version
+
+    async def get(self, task_id, context):
+        return await self._store.get(task_id, context)
+
+    async def list(self, params, context):
+        return await self._store.list(params, context)
+
+    async def delete(self, task_id, context):
+        await self._store.delete(task_id, context)
+
+
+class RefusesTwice(VersionedTaskStore):
+    """A fast rival writes twice while somebody tries to write once."""
+
+    def __init__(self) -> None:
+        self.version, self.state, self.rivals = 5, "WORKING", 2
+
+    async def save(self, task, *, event=None, prev=None, prev_version, context):
+        if self.rivals:
+            self.rivals, self.version = self.rivals - 1, self.version + 1
+            raise ConcurrentTaskModificationError(task.id)
+        self.version += 1
+        return TaskVersion(self.version)
+
+    async def get(self, task_id, context):
+        return StoredTask(task(self.state, task_id), TaskVersion(self.version))
+
+    async def list(self, params, context): ...
+
+    async def delete(self, task_id, context): ...
+
+
+async def test_a_cancel_that_is_tried_three_times_is_one_write() -> None:
+    with capture() as history:
+        store = Retrying(RefusesTwice())
+        await store.save(task("CANCELED"), prev_version=TaskVersion(5), context=CALL)
+    (write,) = history.of(c.WRITE)
+    assert (write.outcome, write.attempt, write.version) == (c.ACCEPTED, 3, 8)
+
+
+class Translating(InMemoryTaskStore):
+    """Stores, and then tells the caller something else."""
+
+    async def save(self, task, context):
+        await super().save(task, context)
+        raise PermissionError("quota")
+
+
+async def test_what_was_stored_and_what_the_caller_got_are_both_told() -> None:
+    with capture() as history, pytest.raises(PermissionError):
+        await Translating().save(task(), CALL)
+    (write,) = history.of(c.WRITE)
+    assert (write.outcome, write.error_type) == (c.ACCEPTED, "PermissionError")
+
+
+class Refusing(InMemoryTaskStore):
+    """Raises before anything is stored, by an exception that says nothing."""
+
+    async def save(self, task, context):
+        raise RuntimeError("no")
+
+
+async def test_an_exception_that_is_no_clean_refusal_is_unknown() -> None:
+    with capture() as history, pytest.raises(RuntimeError):
+        await Refusing().save(task(), CALL)
+    (write,) = history.of(c.WRITE)
+    assert (write.outcome, write.error_type) == (c.UNKNOWN, "RuntimeError")
+
+
+class Slow(InMemoryTaskStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered = asyncio.Event()
+
+    async def save(self, task, context):
+        self.entered.set()
+        await asyncio.Event().wait()
+
+
+async def test_a_cancelled_save_is_unknown() -> None:
+    with capture() as history:
+        store = Slow()
+        saving = asyncio.create_task(store.save(task(), CALL))
+        await store.entered.wait()
+        saving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await saving
+    (write,) = history.of(c.WRITE)
+    assert (write.outcome, write.error_type) == (c.UNKNOWN, "CancelledError")
+
+
+async def test_deletion_ends_an_incarnation(db: Database) -> None:
+    engine = create_async_engine(db.dsn)
+    store = VersionedDatabaseTaskStore(engine)
+    with capture() as history:
+        for _ in range(2):
+            await store.save(
+                task("COMPLETED"),
+                event=None, prev=None, prev_version=TaskVersion.MISSING, context=CALL,
+            )  # fmt: skip
+            await store.delete("t1", CALL)
+    await engine.dispose()
+    assert [(f.kind, f.task.incarnation) for f in history.facts] == [
+        ("write", 0), ("deleted", 0), ("write", 1), ("deleted", 1),
+    ]  # fmt: skip
+    assert history.check().findings == ()
+
+
+async def test_audit_sees_what_raw_sql_did(db: Database) -> None:
+    engine = create_async_engine(db.dsn)
+    store = VersionedDatabaseTaskStore(engine)
+    with capture(audit=True) as history:
+        first = await store.save(
+            task(), event=None, prev=None, prev_version=TaskVersion.MISSING, context=CALL
+        )
+        await db.run("UPDATE tasks SET status = :status", status='{"state": "TASK_STATE_CANCELED"}')
+        await store.save(task("COMPLETED"), event=None, prev=None, prev_version=first, context=CALL)
+    await engine.dispose()
+    audits = [(r.version, r.state) for r in history.of(c.READ) if r.origin == c.AUDIT]
+    assert audits == [(1, c.CANCELED)]
+    rules = {finding.rule for finding in history.check().findings}
+    assert {c.UNSEEN_WRITER, c.TERMINAL_OVERWRITTEN} <= rules
+
+
+async def test_a_broken_sink_is_counted_and_does_not_reach_the_host(caplog) -> None:
+    from a2a_fencing import recorder
+    from a2a_fencing.hooks import Hooks
+    from a2a_fencing.replica import Replica
+
+    def broken(fact, span):
+        raise ZeroDivisionError
+
+    replica = Replica()
+    hooks = Hooks(replica.id)
+    hooks.install()
+    before = sum(internal_errors.counts().values())
+    previous = recorder.activate(recorder.Recorder(replica, [broken]))
+    try:
+        store = InMemoryTaskStore()
+        for _ in range(3):
+            await store.save(task(), CALL)
+        assert (await store.get("t1", CALL)).id == "t1"
+    finally:
+        recorder.activate(previous)
+        hooks.remove()
+    assert sum(internal_errors.counts().values()) == before + 3
+    assert len([r for r in caplog.records if "went on without it" in r.message]) <= 1
+
+
+async def test_memory_stays_flat_over_many_tasks() -> None:
+    from a2a_fencing.facts import TaskKey
+    from a2a_fencing.hooks.memory import TaskMemory
+
+    memory = TaskMemory(tasks=100)
+    for n in range(10_000):
+        key = TaskKey("s", "o", str(n))
+        for version in range(20):
+            memory.saw(key, version, "WORKING")
+    assert len(memory) == 100
+    assert memory.at(TaskKey("s", "o", "5"), 1) is None
+    assert memory.at(TaskKey("s", "o", "9999"), 19).state == "WORKING"
+    assert memory.at(TaskKey("s", "o", "9999"), 1) is None
