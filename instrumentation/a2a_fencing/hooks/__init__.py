@@ -8,6 +8,7 @@ from typing import Any
 from a2a_fencing.hooks.consumer import ConsumerHooks
 from a2a_fencing.hooks.executor import ExecutorHooks
 from a2a_fencing.hooks.handler import HandlerHooks
+from a2a_fencing.hooks.legacy import LegacyHooks
 from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.patches import Patches
 from a2a_fencing.hooks.queue import QueueHooks
@@ -36,7 +37,8 @@ class Hooks:
         self.executors = ExecutorHooks(memory)
         self._consumers = ConsumerHooks(self.stores)
         self._handlers = HandlerHooks(self.stores, memory)
-        self._queues = QueueHooks(self._consumers, self._adopt)
+        self._queues = QueueHooks(self.stores, self._adopt)
+        self._legacy = LegacyHooks(self.stores)
         self.missing: list[str] = []
 
     def install(self) -> None:
@@ -45,7 +47,7 @@ class Hooks:
         self.missing = [] if VersionedTaskStore is not None else ["VersionedTaskStore"]
         self.stores.install(patches)
         self.executors.install(patches)
-        for hooks in (self._consumers, self._queues, self._handlers):
+        for hooks in (self._consumers, self._queues, self._handlers, self._legacy):
             self.missing += hooks.install(patches)
         if self.missing:
             _log.warning("this a2a-sdk has no %s; going on without", ", ".join(self.missing))

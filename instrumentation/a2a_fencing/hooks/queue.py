@@ -8,34 +8,42 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors, recorder
 from a2a_fencing.hooks import streams
-from a2a_fencing.hooks.consumer import ConsumerHooks
 from a2a_fencing.hooks.patches import Patches
 from a2a_fencing.hooks.sdk import ActiveTask, EventQueueSource
+from a2a_fencing.hooks.store import StoreHooks
 from a2a_fencing.hooks.tasks import event_kind, event_state
-from a2a_fencing.recorder import Recorder
 
 Method = Callable[..., Awaitable[Any]]
+
+
+class _Owner(NamedTuple):
+    """Whose queue it is: an SDK TaskManager and the task id."""
+
+    manager: Any
+    task_id: str
 
 
 class QueueHooks:
     """What happens around the queues of an active task.
 
     Args:
-        consumers: Names the task of a queue.
+        stores: Names tasks and writers.
         adopt: Called with each new ActiveTask, whose executor and store may be of classes that no
             hook has seen.
     """
 
-    def __init__(self, consumers: ConsumerHooks, adopt: Callable[[Any], None]) -> None:
-        self._consumers = consumers
+    def __init__(self, stores: StoreHooks, adopt: Callable[[Any], None]) -> None:
+        self._stores = stores
         self._adopt = adopt
-        self._agent_queues: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-        self._subscriber_queues: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        # An executor may hold its queue for longer than the SDK holds the active task, so what names
+        # the task is kept with the queue.
+        self._agent_queues: weakref.WeakKeyDictionary[Any, _Owner] = weakref.WeakKeyDictionary()
+        self._subscriber_queues: weakref.WeakKeyDictionary[Any, _Owner] = weakref.WeakKeyDictionary()
         self._watches: weakref.WeakKeyDictionary[Any, streams.StreamWatch] = weakref.WeakKeyDictionary()
 
     def install(self, patches: Patches) -> list[str]:
@@ -52,9 +60,9 @@ class QueueHooks:
         """Around the construction of an ActiveTask."""
         wrapped(*args, **kwargs)
         try:
-            reference = weakref.ref(active_task)
-            self._agent_queues[active_task._event_queue_agent] = reference
-            self._subscriber_queues[active_task._event_queue_subscribers] = reference
+            owner = _Owner(active_task._task_manager, active_task.task_id)
+            self._agent_queues[active_task._event_queue_agent] = owner
+            self._subscriber_queues[active_task._event_queue_subscribers] = owner
             self._adopt(active_task)
         except Exception as error:
             internal_errors.report("a new active task", error)
@@ -99,10 +107,8 @@ class QueueHooks:
         return await wrapped(*args, **kwargs)
 
     def _dropped(self, owners: Any, queue: Any, events: list[Any], reason: str, which: str) -> None:
-        rec: Recorder | None = recorder.active()
-        reference = owners.get(queue)
-        active_task = reference() if reference is not None else None
-        if rec is None or active_task is None:
+        rec, owner = recorder.active(), owners.get(queue)
+        if rec is None or owner is None:
             return
         try:
             for event in events:
@@ -111,7 +117,10 @@ class QueueHooks:
                     rec.record(
                         c.DROPPED,
                         None,
-                        task=self._consumers.key_of(active_task),
+                        task=self._stores.key_of(
+                            owner.manager.task_store, owner.manager._call_context, owner.task_id
+                        ),
+                        writer=self._stores.writer_of(rec, owner.manager.task_store),
                         reason=reason,
                         queue=which,
                         event_kind=kind,
