@@ -43,6 +43,7 @@ class Countdown(AgentExecutor):
 
 def application(url: str, database: str) -> Starlette:
     engine = create_async_engine(database)
+    store = VersionedDatabaseTaskStore(engine)
     card = AgentCard(
         name="Countdown",
         description="Counts down",
@@ -57,13 +58,14 @@ def application(url: str, database: str) -> Starlette:
     )
     handler = DefaultRequestHandler(
         agent_executor=Countdown(),
-        task_store=VersionedDatabaseTaskStore(engine),
+        task_store=store,
         agent_card=card,
         event_stream=DatabaseTaskEventStream(engine),
     )
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await store.initialize()
         yield
         await handler.aclose()
         await engine.dispose()

@@ -1,0 +1,59 @@
+"""The example that a user copies, run as its README says."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from a2a.client import ClientConfig, create_client
+from a2a.helpers import new_text_message
+from a2a.types import CancelTaskRequest, Role, SendMessageRequest, TaskState
+
+from a2a_fencing_dashboard.ports import free_port
+
+HOST = "127.0.0.1"
+SERVER = Path(__file__).parents[2] / "examples" / "quickstart" / "server.py"
+
+
+@contextlib.contextmanager
+def replica(folder: Path) -> Iterator[str]:
+    port = free_port(HOST, 0, exact=True)
+    with subprocess.Popen([sys.executable, str(SERVER), "--port", str(port)], cwd=folder) as process:
+        try:
+            url = f"http://{HOST}:{port}"
+            wait_for(f"{url}/.well-known/agent-card.json", process)
+            yield url
+        finally:
+            process.terminate()
+
+
+def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the server ended"
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the server does not answer")
+
+
+async def test_a_task_is_cancelled_through_another_replica(tmp_path: Path) -> None:
+    with replica(tmp_path) as first, replica(tmp_path) as second:
+        config = ClientConfig()
+        async with await create_client(first, config) as client, await create_client(second) as other:
+            message = new_text_message("count", role=Role.ROLE_USER)
+            cancelled = None
+            states = []
+            async for response in client.send_message(SendMessageRequest(message=message)):
+                update = response.status_update if response.HasField("status_update") else response.task
+                states.append(update.status.state)
+                if cancelled is None and response.HasField("status_update"):
+                    cancelled = await other.cancel_task(CancelTaskRequest(id=update.task_id))
+            assert cancelled is not None
+            assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
+            assert states[-1] == TaskState.TASK_STATE_CANCELED
