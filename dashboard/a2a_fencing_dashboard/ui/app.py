@@ -1,0 +1,94 @@
+"""The entry of the dashboard: what all pages share, then the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import streamlit as st
+
+from a2a_fencing_dashboard.store import StoreError, open_store
+from a2a_fencing_dashboard.store.protocol import Window
+from a2a_fencing_dashboard.ui import links, live, parts, scope, view
+from a2a_fencing_dashboard.ui.queries import Queries, is_silent
+from a2a_fencing_dashboard.ui.scope import Scope
+from a2a_fencing_dashboard.ui.settings import Settings
+from a2a_fencing_dashboard.ui.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page as it is registered; the one without a path is the first."""
+
+    script: str
+    title: str
+    path: str
+    listed: bool = True
+
+
+PAGES: Final = (
+    Entry(links.OVERVIEW, "Overview", ""),
+    Entry(links.TASKS, "Tasks", "tasks"),
+    Entry(links.ALERTS, "Alerts", "alerts"),
+    Entry(links.TASK, "Task", "task", listed=False),
+)
+
+
+def main() -> None:
+    """Runs the page that the URL names."""
+    parts.frame()
+    page = st.navigation(
+        [
+            st.Page(
+                entry.script,
+                title=entry.title,
+                url_path=entry.path or None,
+                default=not entry.path,
+                visibility="visible" if entry.listed else "hidden",
+            )
+            for entry in PAGES
+        ],
+        position="top",
+    )
+    settings = Settings.from_environment()
+    with st.container(key="bar", horizontal=True, vertical_alignment="center"):
+        try:
+            seen: View | StoreError = _look(settings)
+        except StoreError as error:
+            seen = error
+        selected = seen.scope if isinstance(seen, View) else Scope()
+        live.watch(partial(_pulse, settings, selected), seen.pulse if isinstance(seen, View) else None)
+    if isinstance(seen, StoreError):
+        parts.unreadable(seen)
+        return
+    view.enter(seen)
+    try:
+        page.run()
+    except StoreError as error:
+        parts.unreadable(error)
+
+
+def _look(settings: Settings) -> View:
+    queries = _queries(settings.store_url)
+    selected = scope.select(queries.runs(queries.version()))
+    pulse = _pulse(settings, selected)
+    at, window, _ = pulse
+    return View(queries, at, queries.now(), selected, window, st.context.timezone, settings, pulse)
+
+
+def _pulse(settings: Settings, selected: Scope) -> tuple[int, Window, tuple[str, ...]]:
+    """What a page depends on: the data, where the time range stands, and who has fallen silent."""
+    queries = _queries(settings.store_url)
+    at, now = queries.version(), queries.now()
+    window = selected.window(now)
+    replicas = queries.replicas(at, Window(window.run))
+    return at, window, tuple(row.replica for row in replicas if is_silent(row, now))
+
+
+@st.cache_resource(show_spinner=False, max_entries=4, on_release=Queries.close)
+def _queries(store_url: str) -> Queries:
+    return Queries(open_store(store_url))
+
+
+main()

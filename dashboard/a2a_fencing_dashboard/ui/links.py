@@ -1,0 +1,49 @@
+"""URLs of views. What a page shows follows from its URL alone, so that a link reproduces it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import urlencode
+
+from a2a_fencing.facts import TaskKey
+
+OVERVIEW: Final = "pages/overview.py"
+TASKS: Final = "pages/tasks.py"
+TASK: Final = "pages/task.py"
+ALERTS: Final = "pages/alerts.py"
+
+Query = dict[str, str | Sequence[str]]
+
+_TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+def task_query(key: TaskKey) -> Query:
+    """Query parameters that name a task."""
+    query: Query = {"task": key.task_id, "owner": key.owner, "store": key.store}
+    if key.incarnation:
+        query["incarnation"] = str(key.incarnation)
+    return query
+
+
+def task_key(query: Mapping[str, str]) -> TaskKey | None:
+    """The task that query parameters name, or None when they do not name exactly one."""
+    if not {"task", "owner", "store"} <= query.keys():
+        return None
+    incarnation = query.get("incarnation", "0")
+    if not (incarnation.isascii() and incarnation.isdigit()):
+        return None
+    return TaskKey(query["store"], query["owner"], query["task"], int(incarnation))
+
+
+def task_url(key: TaskKey, scope: Query) -> str:
+    """Link to a task's page for table cells, which take URLs only."""
+    return "/task?" + urlencode({**task_query(key), **scope}, doseq=True)
+
+
+def trace_url(jaeger_url: str | None, trace_id: str | None) -> str | None:
+    """Link to a trace in Jaeger; None without a Jaeger, or for what is no trace id."""
+    if not jaeger_url or not trace_id or not _TRACE_ID.fullmatch(trace_id):
+        return None
+    return f"{jaeger_url.rstrip('/')}/trace/{trace_id}"

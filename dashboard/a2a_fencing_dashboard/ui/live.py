@@ -1,0 +1,61 @@
+"""Keeps a page up to date: it is drawn again when the data changed, and only then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import streamlit as st
+
+from a2a_fencing_dashboard.store import StoreError
+from a2a_fencing_dashboard.ui.words import ago
+
+POLL_S: Final = 1.0
+
+Pulse = tuple[object, ...] | None
+"""What a page depends on, besides its URL; None while the store cannot be read."""
+
+_PAUSED: Final = "paused"
+_CHANGED: Final = "a2a_fencing_changed"
+
+
+def beat(pulse: Callable[[], Pulse]) -> Pulse:
+    """The pulse now; None when the store does not answer, which the page itself explains."""
+    try:
+        return pulse()
+    except StoreError:
+        return None
+
+
+@st.fragment(run_every=POLL_S)
+def watch(pulse: Callable[[], Pulse], drawn: Pulse) -> None:
+    """Shows how fresh the page is, with a switch to hold it still, and redraws it when it is stale.
+
+    Call it in every run of the entry: a timer in the browser calls it again each second.
+
+    Args:
+        pulse: Tells cheaply what the page depends on.
+        drawn: The pulse that the page was drawn with.
+    """
+    changed = _changed(drawn)
+    with st.container(horizontal=True, vertical_alignment="center", width="content", key="live"):
+        paused = st.toggle("Pause", key=_PAUSED)
+        stale = beat(pulse) != drawn
+        if stale and not paused:
+            st.rerun()
+        if paused:
+            st.caption("paused, newer data waits" if stale else "paused, nothing new")
+        elif drawn is None:
+            st.caption("no answer, trying again")
+        else:
+            st.caption(f"updated {ago(changed, time.time_ns())}")
+
+
+def _changed(drawn: Pulse) -> int:
+    """When the data last changed while this session watched, ns since 1970."""
+    seen, since = st.session_state.get(_CHANGED, (None, 0))
+    if seen != (drawn,):
+        since = time.time_ns()
+        st.session_state[_CHANGED] = ((drawn,), since)
+    return int(since)

@@ -1,0 +1,137 @@
+"""Overview: is anything violated, does the fence hold, who reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from a2a_fencing import conventions as c
+from a2a_fencing_dashboard.store.protocol import FindingRow, Overview
+from a2a_fencing_dashboard.ui import frames, parts, scope, words
+from a2a_fencing_dashboard.ui.charts.rates import rates
+from a2a_fencing_dashboard.ui.links import Query
+from a2a_fencing_dashboard.ui.parts import Figure
+from a2a_fencing_dashboard.ui.verdict import NOTHING, judge
+from a2a_fencing_dashboard.ui.view import View, current
+
+
+def render(view: View) -> None:
+    """Draws the page."""
+    overview = view.queries.overview(view.at, view.window)
+    judgement = judge(overview, view.replicas, view.names, view.now, view.zone)
+    if judgement.kind == NOTHING:
+        parts.nothing_yet(view.settings)
+        return
+    with parts.verdict_box(judgement.kind, judgement.headline):
+        if overview.newest is not None:
+            _newest(overview.newest, view)
+        with st.container(key="small-print"):
+            st.text(" ".join([judgement.completeness, *judgement.doubts]))
+    _numbers(overview, view)
+    _rates(view)
+    parts.heading("Replicas")
+    st.dataframe(
+        frames.colored(frames.replicas(view.replicas, view.names, view.now, view.zone), ("alive",)),
+        hide_index=True,
+        key="replicas",
+        column_config={
+            "clock": st.column_config.TextColumn(
+                help="Its clock against the receiver's; what delivery takes is part of it"
+            ),
+            "missing": st.column_config.NumberColumn(help="Facts that were numbered and never arrived"),
+        },
+    )
+
+
+def _newest(row: FindingRow, view: View) -> None:
+    task = row.finding.task
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.text(f"Newest, {words.ago(row.seen_unix_nano, view.now)}:", width="content")
+        st.text(words.named(row.finding.explanation, view.names), width="content")
+        parts.task_link(task, view.scope.query)
+
+
+def _numbers(overview: Overview, view: View) -> None:
+    violations, fence, load = st.columns(3)
+    with violations:
+        parts.figures("Violations by rule", _violations(overview, view), empty="none", key="violations")
+    with fence:
+        parts.figures("Fence held", _fence(overview, view), key="fence")
+    with load:
+        parts.figures("Load", _load(overview, view), key="load")
+
+
+def _violations(overview: Overview, view: View) -> list[Figure]:
+    return [
+        Figure(
+            words.shown(rule, 40),
+            words.count(number),
+            _list(view, rule=rule),
+            note=words.RULE_MEANINGS.get(rule, ""),
+        )
+        for rule, number in _most_first(overview.violations)
+    ]
+
+
+def _fence(overview: Overview, view: View) -> list[Figure]:
+    refused = [
+        Figure(f"{words.shown(reason, 40)} conflicts", words.count(number), _list(view, has="conflict"))
+        for reason, number in _most_first(overview.conflicts)
+    ]
+    dropped = [
+        Figure(f"dropped, {words.shown(reason, 40)}", words.count(number), _list(view, has="drop"))
+        for reason, number in _most_first(overview.drops)
+    ]
+    rejected = Figure(
+        "terminal rejections", words.count(overview.terminal_rejections), _list(view, has="rejection")
+    )
+    return [
+        *(refused or [Figure("conflicts", "0")]),
+        rejected,
+        *(dropped or [Figure("dropped events", "0")]),
+    ]
+
+
+def _load(overview: Overview, view: View) -> list[Figure]:
+    late = overview.violations.get(c.DISPATCH_AFTER_TERMINAL, 0)
+    return [
+        Figure("tasks", words.count(overview.tasks), _list(view)),
+        Figure(
+            "finished tasks",
+            words.count(overview.terminal_tasks),
+            _list(view, state=sorted(c.TERMINAL_STATES)),
+        ),
+        Figure("executing now", words.count(overview.executing)),
+        Figure("writes", words.count(overview.writes)),
+        Figure("dispatches", words.count(overview.dispatches), _list(view, has="dispatch")),
+        Figure(
+            "dispatches after the end", words.count(late), _list(view, rule=c.DISPATCH_AFTER_TERMINAL)
+        ),
+    ]
+
+
+def _list(view: View, **where: str | list[str]) -> Query:
+    return {**where, **view.scope.query}
+
+
+def _most_first(numbers: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Largest first; rules of equal number in their usual order."""
+    usual = {rule: place for place, rule in enumerate(c.RULES)}
+    return sorted(numbers.items(), key=lambda item: (-item[1], usual.get(item[0], -1), item[0]))
+
+
+def _rates(view: View) -> None:
+    parts.heading("Rates")
+    buckets = scope.buckets(view.window, view.replicas, view.now)
+    points = view.queries.series(view.at, view.window, buckets.step)
+    replicas = [(row.replica, words.replica_name(view.names, row.replica)) for row in view.replicas]
+    st.plotly_chart(
+        rates(points, replicas, buckets, view.zone),
+        key="rates",
+        config=parts.CHART,
+        alt="Rates of writes, conflicts, rejections, drops and violations over time, a line per replica",
+    )
+
+
+render(current())

@@ -1,0 +1,230 @@
+"""Task: what happened to one task, told, drawn and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import streamlit as st
+
+from a2a_fencing import conventions as c
+from a2a_fencing.facts import TaskKey
+from a2a_fencing_dashboard.store.protocol import FindingRow
+from a2a_fencing_dashboard.ui import frames, links, parts, story, words
+from a2a_fencing_dashboard.ui.charts.schedule import Schedule, focus, part, schedule
+from a2a_fencing_dashboard.ui.charts.timeline import timeline
+from a2a_fencing_dashboard.ui.queries import TaskView
+from a2a_fencing_dashboard.ui.view import View, current
+
+# At most so many: facts drawn, facts listed, sentences told, traces whose spans are listed. (Comments,
+# as Streamlit would print strings that stand alone in a page.)
+_DRAWN: Final = 200
+_LISTED: Final = 2_000
+_TOLD: Final = 12
+_TRACES: Final = 20
+
+
+def render(view: View) -> None:
+    """Draws the page."""
+    query = st.query_params.to_dict()
+    key = links.task_key(query)
+    task = view.queries.task(view.at, key) if key else None
+    if task is None:
+        _which(view, query.get("task", ""))
+        return
+    ordered = schedule(task.facts)
+    _head(view, task)
+    _judgement(view, task, ordered)
+    _drawn(view, task, ordered)
+    _facts(view, task, ordered)
+    _spans(view, task)
+
+
+def _which(view: View, task_id: str) -> None:
+    """For a URL that does not name exactly one stored task."""
+    found = view.queries.matching(view.at, task_id) if task_id else ()
+    if not found:
+        parts.nothing_here(
+            "No such task is stored." if task_id else "No task is chosen.",
+            page=links.TASKS,
+            action="Go to the list of tasks",
+            query=view.scope.query,
+        )
+        return
+    st.text(f"{words.count(len(found), 'task')} with the id {words.shown(task_id, 80)}:")
+    st.dataframe(
+        frames.tasks(found, view.names, view.zone, lambda key: links.task_url(key, view.scope.query)),
+        hide_index=True,
+        key="which",
+        column_config=parts.TASK_COLUMNS,
+    )
+
+
+def _head(view: View, task: TaskView) -> None:
+    row = task.row
+    with st.container(
+        horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", key="task-head"
+    ):
+        with st.container(key="task-title", width="content"):
+            st.text(words.shown(row.key.task_id, 100))
+        _neighbours(view, row.key)
+    parts.pairs(
+        [
+            ("state", frames.state(row.state)),
+            ("version", "none" if row.version is None else words.version(row.version)),
+            ("owner", row.key.owner or "nobody"),
+            ("context", row.context_id or "none"),
+            ("store", row.key.store),
+            ("run", row.run or "none"),
+            ("written by", ", ".join(words.replica_name(view.names, r) for r in row.replicas)),
+            *([("incarnation", str(row.key.incarnation))] if row.key.incarnation else []),
+        ],
+        key="task",
+    )
+
+
+def _neighbours(view: View, key: TaskKey) -> None:
+    near = view.queries.neighbours(view.at, key, view.window)
+    if not near.total or (near.place and near.total == 1):
+        return
+    with st.container(horizontal=True, vertical_alignment="center", width="content", key="neighbours"):
+        _step(view, near.previous, "Newer", ":material/chevron_left:", "left")
+        place = f"{near.place:,} of " if near.place else ""
+        st.caption(f"violated: {place}{near.total:,}", width="content")
+        _step(view, near.next, "Older" if near.place else "Newest", ":material/chevron_right:", "right")
+
+
+def _step(view: View, key: TaskKey | None, label: str, icon: str, side: parts.Side) -> None:
+    st.page_link(
+        links.TASK,
+        label=label,
+        icon=icon,
+        icon_position=side,
+        disabled=key is None,
+        query_params=links.task_query(key) | view.scope.query if key else None,
+    )
+
+
+def _judgement(view: View, task: TaskView, ordered: Schedule) -> None:
+    violations = task.violations
+    if not violations:
+        fine = task.row.verdict == c.FINE
+        with parts.verdict_box(task.row.verdict, "No rule was broken." if fine else _UNDECIDED):
+            _findings(view, task.findings)
+        return
+    worst = violations[0].finding
+    with parts.verdict_box(c.VIOLATED, words.named(worst.explanation, view.names)):
+        parts.finding_signs(worst)
+        _findings(view, [row for row in task.findings if row.finding is not worst])
+        with st.container(key="story"):
+            st.text("\n".join(_story(view, task, ordered)))
+
+
+_UNDECIDED: Final = "No rule was broken in what has arrived; facts that could tell are missing."
+
+
+def _findings(view: View, rows: Sequence[FindingRow]) -> None:
+    for row in rows:
+        parts.finding_line(row.finding, view.names)
+
+
+def _story(view: View, task: TaskView, ordered: Schedule) -> list[str]:
+    """The facts from the first that shows a violation to the last, one sentence each."""
+    witness = {fact_id for row in task.violations for fact_id in row.finding.witness}
+    places = [index for index, fact in enumerate(ordered.facts) if fact.id in witness]
+    if not places:
+        return []
+    within = range(places[0], places[-1] + 1)
+    chosen = [i for i in within if ordered.facts[i].kind not in (c.VIOLATION, c.EXECUTION)]
+    if len(chosen) > _TOLD:
+        chosen = [i for i in chosen if ordered.facts[i].id in witness][:_TOLD]
+    first = ordered.times[0]
+    return [
+        f"+{words.duration(ordered.times[i] - first)}: {story.sentence(ordered.facts[i], view.names)}."
+        for i in chosen
+    ]
+
+
+def _offences(task: TaskView, ordered: Schedule) -> dict[str, str]:
+    """Fact id -> rules that it broke: of a finding's witness, what happened last."""
+    places = {fact.id: index for index, fact in enumerate(ordered.facts)}
+    offences: dict[str, list[str]] = {}
+    for row in task.violations:
+        known = [fact_id for fact_id in row.finding.witness if fact_id in places]
+        if known:
+            culprit = max(known, key=places.__getitem__)
+            offences.setdefault(culprit, []).append(words.shown(row.finding.rule, 40))
+    return {fact_id: ", ".join(rules) for fact_id, rules in offences.items()}
+
+
+def _drawn(view: View, task: TaskView, ordered: Schedule) -> None:
+    if not ordered.facts:
+        return
+    offences = _offences(task, ordered)
+    start, end = focus(ordered, offences, _DRAWN)
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        parts.heading("Timeline")
+        scaled = st.toggle(
+            "To scale", key="scale", bind="query-params", help="Draw idle time as long as it was"
+        )
+    st.plotly_chart(
+        timeline(part(ordered, start, end), offences, view.names, scaled=scaled),
+        key="timeline",
+        config=parts.CHART | {"scrollZoom": False},
+        alt="Timeline: what clients were told, the store's versions, and the facts of each replica",
+    )
+    notes = ["ordered by version"]
+    if end - start < len(ordered.facts):
+        notes.append(f"showing facts {start + 1:,} to {end:,} of {len(ordered.facts):,}")
+    for replica, moved in ordered.corrections.items():
+        name = words.replica_name(view.names, replica)
+        notes.append(f"clock of {name} moved by +{words.duration(moved)} so that causes come first")
+    with st.container(key="notes"):
+        st.text(" · ".join(notes))
+
+
+def _facts(view: View, task: TaskView, ordered: Schedule) -> None:
+    parts.heading("Facts")
+    offences = _offences(task, ordered)
+    start, end = focus(ordered, offences, _LISTED)
+    first = ordered.times[0] if ordered.times else 0
+    rows = [(i + 1, ordered.facts[i], ordered.times[i] - first) for i in range(start, end)]
+    table = frames.facts(
+        rows, view.names, offences, lambda trace: links.trace_url(view.settings.jaeger_url, trace)
+    )
+    st.dataframe(
+        frames.colored(table, ("state", "broken rule")),
+        hide_index=True,
+        key="facts",
+        height="content" if len(rows) <= 25 else 640,
+        column_config=_FACT_COLUMNS,
+        placeholder="",
+    )
+    parts.showing(start, len(rows), len(ordered.facts), "fact")
+
+
+def _spans(view: View, task: TaskView) -> None:
+    traces = tuple(dict.fromkeys(fact.trace_id for fact in task.facts if fact.trace_id))
+    rows = view.queries.spans(view.at, traces[:_TRACES])
+    if not rows:
+        st.caption("No spans of this task's traces are stored.")
+        return
+    parts.heading("Spans")
+    st.dataframe(
+        frames.spans(rows), hide_index=True, key="spans", height="content" if len(rows) <= 20 else 520
+    )
+    if len(traces) > _TRACES:
+        st.caption(f"showing the spans of {_TRACES} of {words.count(len(traces), 'trace')}")
+
+
+_FACT_COLUMNS: Final = {
+    "#": st.column_config.NumberColumn(width=50, pinned=True),
+    "after": st.column_config.TextColumn(width=80),
+    "replica": st.column_config.TextColumn(width=90),
+    "broken rule": st.column_config.TextColumn(width=170),
+    "what happened": st.column_config.TextColumn(width=490),
+    "base → version": st.column_config.TextColumn(width=100),
+    "trace": st.column_config.LinkColumn(display_text=r"/trace/([0-9a-f]{8})", width=90),
+}
+
+render(current())

@@ -1,0 +1,138 @@
+"""Tasks: the list, filtered, sorted and paged by the store; every choice is in the URL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import streamlit as st
+
+from a2a_fencing import conventions as c
+from a2a_fencing_dashboard.store.protocol import TaskFilter, TaskRow
+from a2a_fencing_dashboard.ui import frames, links, palette, parts
+from a2a_fencing_dashboard.ui.queries import TaskQuery
+from a2a_fencing_dashboard.ui.view import View, current
+
+_PAGE_SIZE: Final = 50
+
+_HAS: Final = ("conflict", "rejection", "drop", "dispatch")
+
+# What the URL says -> what the store sorts by, and whether downwards.
+_SORTS: Final[Mapping[str, tuple[str, bool]]] = {
+    "newest change first": ("last", True),
+    "oldest change first": ("last", False),
+    "worst verdict first": ("verdict", True),
+    "by state": ("state", False),
+    "by task id": ("task_id", False),
+    "most facts first": ("facts", True),
+    "most conflicts first": ("conflicts", True),
+    "most drops first": ("drops", True),
+    "most dispatches first": ("dispatches", True),
+}
+
+
+def render(view: View) -> None:
+    """Draws the page."""
+    where, sort, descending = _choices(view)
+    _, total = _ask(view, where, sort, descending, page=1)
+    if not total:
+        _nothing(view, filtered=where != TaskFilter())
+        return
+    with st.container(key="list-head", horizontal=True, vertical_alignment="center"):
+        pages = -(-total // _PAGE_SIZE)
+        page = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
+        rows, _ = _ask(view, where, sort, descending, page)
+        parts.showing((page - 1) * _PAGE_SIZE, len(rows), total, "task")
+    table = frames.tasks(rows, view.names, view.zone, lambda key: links.task_url(key, view.scope.query))
+    st.dataframe(
+        frames.colored(table, ("verdict", "state")),
+        hide_index=True,
+        key="tasks",
+        height="content",
+        column_config=parts.TASK_COLUMNS,
+        placeholder="",
+        alt="Tasks, one row each",
+    )
+
+
+def _ask(
+    view: View, where: TaskFilter, sort: str, descending: bool, page: int
+) -> tuple[tuple[TaskRow, ...], int]:
+    offset = (page - 1) * _PAGE_SIZE
+    query = TaskQuery(view.window, where, sort, descending, offset=offset, limit=_PAGE_SIZE)
+    return view.queries.tasks(view.at, query)
+
+
+def _choices(view: View) -> tuple[TaskFilter, str, bool]:
+    """Draws the filters; each remembers its choice in the URL."""
+    with st.container(key="filters", horizontal=True, vertical_alignment="bottom"):
+        text = st.text_input(
+            "Search",
+            key="q",
+            bind="query-params",
+            placeholder="task, context or owner",
+            icon=":material/search:",
+            width=230,
+            on_change=_first_page,
+        )
+        verdicts = _choice("Verdict", (c.VIOLATED, c.UNKNOWN, c.FINE), "verdict", 150)
+        rules = _choice("Broken rule", c.RULES, "rule", 200)
+        states = _choice("State", tuple(palette.STATES), "state", 160)
+        names = _choice("Replica", tuple(sorted({row.name for row in view.replicas})), "replica", 130)
+        has = _choice("Has", _HAS, "has", 140)
+        sort = st.selectbox(
+            "Sort by",
+            list(_SORTS),
+            key="sort",
+            bind="query-params",
+            width=200,
+            on_change=_first_page,
+        )
+    where = TaskFilter(
+        text=(text or "").strip(),
+        states=states,
+        rules=rules,
+        replicas=tuple(row.replica for row in view.replicas if row.name in names),
+        verdicts=verdicts,
+        only_conflicts="conflict" in has,
+        only_rejections="rejection" in has,
+        only_drops="drop" in has,
+        only_dispatches="dispatch" in has,
+    )
+    return where, *_SORTS[sort or next(iter(_SORTS))]
+
+
+def _choice(label: str, options: tuple[str, ...], key: str, width: int) -> tuple[str, ...]:
+    chosen = st.multiselect(
+        label,
+        options,
+        key=key,
+        bind="query-params",
+        placeholder="any",
+        width=width,
+        on_change=_first_page,
+    )
+    return tuple(chosen)
+
+
+def _first_page() -> None:
+    st.session_state["page"] = 1
+
+
+def _nothing(view: View, *, filtered: bool) -> None:
+    if filtered:
+        parts.nothing_here(
+            "No task matches these filters.",
+            page=links.TASKS,
+            action="Clear the filters",
+            query=view.scope.query,
+        )
+    elif view.scope.query:
+        parts.nothing_here(
+            "No task in this run and time range.", page=links.TASKS, action="Show all tasks", query={}
+        )
+    else:
+        parts.nothing_yet(view.settings)
+
+
+render(current())

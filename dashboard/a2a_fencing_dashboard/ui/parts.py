@@ -1,0 +1,201 @@
+"""What pages are made of. Text from outside goes through elements that show text as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import streamlit as st
+
+from a2a_fencing import conventions as c
+from a2a_fencing.checker import Finding
+from a2a_fencing.facts import TaskKey
+from a2a_fencing_dashboard.store import StoreError
+from a2a_fencing_dashboard.ui import links
+from a2a_fencing_dashboard.ui.links import Query
+from a2a_fencing_dashboard.ui.settings import Settings
+from a2a_fencing_dashboard.ui.verdict import NOTHING
+from a2a_fencing_dashboard.ui.words import RULE_MEANINGS, VERDICT_WORDS, Names, count, named, shown
+
+_STYLES: Final = Path(__file__).with_name("style.css")
+_LOGO: Final = Path(__file__).with_name("logo.svg")
+_ICON: Final = Path(__file__).with_name("icon.svg")
+
+CHART: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"]}
+"""How all charts behave."""
+
+TASK_COLUMNS: Final[dict[str, Any]] = {
+    "verdict": st.column_config.TextColumn(width=100),
+    "task": st.column_config.LinkColumn(display_text=r"[?&]task=([^&]*)", width=285, alignment="left"),
+    "state": st.column_config.TextColumn(width=140),
+    "version": st.column_config.TextColumn(width=70),
+    "broken rules": st.column_config.TextColumn(width=280),
+    "last change": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss", width=150),
+    "conflicts": st.column_config.TextColumn(alignment="right", width=80),
+    "rejections": st.column_config.TextColumn(alignment="right", width=80),
+    "drops": st.column_config.TextColumn(alignment="right", width=60),
+    "dispatches": st.column_config.TextColumn(alignment="right", width=80),
+    "facts": st.column_config.NumberColumn(width=60),
+    "replicas": st.column_config.TextColumn(width=130),
+}
+"""Of `frames.tasks`."""
+
+Side = Literal["left", "right"]
+
+_ICONS: Final = {
+    c.VIOLATED: ":material/gpp_bad:",
+    c.UNKNOWN: ":material/gpp_maybe:",
+    c.FINE: ":material/verified_user:",
+    NOTHING: ":material/sensors_off:",
+}
+
+
+def frame() -> None:
+    """The page around all pages."""
+    st.set_page_config(
+        page_title="a2a-fencing",
+        page_icon=str(_ICON),
+        layout="wide",
+        menu_items={"About": "a2a-fencing watches A2A agents that run on more than one replica."},
+    )
+    st.html(_STYLES)
+    st.logo(str(_LOGO), size="large")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number with a name, and the list behind it. `note` stands small beside the name."""
+
+    name: str
+    value: str
+    query: Query | None = None
+    page: str = links.TASKS
+    note: str = ""
+
+
+def figures(title: str, rows: Iterable[Figure], *, empty: str = "", key: str) -> None:
+    """A titled block of numbers; one that has a list behind it links to it."""
+    with st.container(border=True, key=f"figures-{key}", gap=None, height="stretch"):
+        heading(title)
+        none = True
+        for index, row in enumerate(rows):
+            none = False
+            with st.container(
+                horizontal=True,
+                horizontal_alignment="distribute",
+                vertical_alignment="center",
+                wrap=False,
+                key=f"figure-{key}-{index}",
+            ):
+                with st.container(gap=None, width="content"):
+                    st.text(row.name)
+                    if row.note:
+                        st.caption(row.note)
+                if row.query is None or row.value == "0":
+                    st.text(row.value)
+                else:
+                    st.page_link(row.page, label=row.value, query_params=row.query)
+        if none:
+            st.caption(empty)
+
+
+def heading(title: str) -> None:
+    """The title of a block; `title` is ours."""
+    st.markdown(f"##### {title}")
+
+
+def verdict_box(kind: str, headline: str) -> st.delta_generator.DeltaGenerator:
+    """A box whose colour, icon and first word all say the verdict; more is written into it."""
+    box = st.container(key=f"verdict-{kind}", gap="xsmall")
+    with box, st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"{_ICONS[kind]} **{VERDICT_WORDS.get(kind, 'No data')}**", width="content")
+        st.text(headline)
+    return box
+
+
+def pairs(rows: Sequence[tuple[str, str]], *, key: str) -> None:
+    """Named values side by side; the values may come from outside."""
+    with st.container(horizontal=True, gap="large", key=f"pairs-{key}"):
+        for name, value in rows:
+            with st.container(gap=None, width="content"):
+                st.caption(name)
+                st.text(shown(value, 120))
+
+
+def task_link(key: TaskKey, scope: Query) -> None:
+    """The way to a task's page."""
+    st.page_link(
+        links.TASK,
+        label="Open the task",
+        icon=":material/arrow_forward:",
+        icon_position="right",
+        query_params=links.task_query(key) | scope,
+    )
+
+
+def showing(first: int, number: int, total: int, noun: str) -> None:
+    """Says what part of a list is on the page."""
+    if number == total:
+        st.caption(count(total, noun))
+    else:
+        st.caption(f"showing {first + 1:,} to {first + number:,} of {count(total, noun)}")
+
+
+def nothing_yet(settings: Settings) -> None:
+    """For a store without facts: what to do to get some."""
+    with verdict_box(NOTHING, "No replica has reported yet."):
+        if settings.receiver_url:
+            st.text(f"The receiver listens on {settings.receiver_url}. In your A2A server:")
+        else:
+            st.text("In your A2A server:")
+        st.code("import a2a_fencing\n\na2a_fencing.instrument()", language="python")
+        st.text("Or watch a cluster on this machine whose tasks are overwritten:")
+        st.code("a2a-fencing demo", language="shell")
+
+
+def nothing_here(what: str, *, page: str, action: str, query: Query) -> None:
+    """For a selection that holds nothing: says so, and how to widen it. All text is ours."""
+    with st.container(border=True, key="nothing-here", horizontal=True, vertical_alignment="center"):
+        st.text(what)
+        st.page_link(page, label=action, query_params=query)
+
+
+def unreadable(error: StoreError) -> None:
+    """For a store that does not answer."""
+    with st.container(key="verdict-unreadable", gap="xsmall"):
+        st.markdown(":material/cloud_off: **The store does not answer.**")
+        st.text(str(error))
+        st.caption("The page comes back by itself as soon as it does.")
+
+
+_SEVERITIES: Final = {
+    c.CRITICAL: (":material/error:", "red"),
+    c.WARNING: (":material/warning:", "orange"),
+    c.INFO: (":material/info:", "gray"),
+}
+_CERTAINTIES: Final = {c.PROVEN: ":material/task_alt:", c.SUSPECTED: ":material/contact_support:"}
+
+
+def finding_line(finding: Finding, names: Names) -> None:
+    """A finding: how grave, how certain, which rule, and what happened."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        _signs(finding)
+        st.text(named(finding.explanation, names), width="content")
+
+
+def finding_signs(finding: Finding) -> None:
+    """The same without what happened, for where that is the headline; with what the rule means."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        _signs(finding)
+        st.caption(RULE_MEANINGS.get(finding.rule, ""), width="content")
+
+
+def _signs(finding: Finding) -> None:
+    icon, color = _SEVERITIES.get(finding.severity, (":material/help:", "gray"))
+    severity = finding.severity if finding.severity in _SEVERITIES else "severity unknown"
+    st.markdown(f":{color}[{icon} {severity}]", width=92)
+    certainty = finding.certainty if finding.certainty in _CERTAINTIES else c.SUSPECTED
+    st.markdown(f"{_CERTAINTIES[certainty]} {certainty}", width=104)
+    st.text(shown(finding.rule, 40), width=170)

@@ -1,0 +1,196 @@
+"""The only place where pages read the store.
+
+Answers are kept by (version of the data, question), so that any number of sessions and reruns ask the
+store once. They are shared between sessions: nobody changes one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from a2a_fencing import conventions as c
+from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing_dashboard.store.protocol import (
+    FindingRow,
+    Overview,
+    ReplicaRow,
+    SeriesPoint,
+    Span,
+    Store,
+    TaskFilter,
+    TaskRow,
+    Window,
+)
+
+SILENT_AFTER: Final = 3
+"""Heartbeat intervals without a sign of life after which a replica counts as silent."""
+
+NEIGHBOURS: Final = 500
+"""Violated tasks among which the previous and the next one are looked for."""
+
+_DEFAULT_INTERVAL_S: Final = 10.0
+_SEVERITIES: Final = (c.CRITICAL, c.WARNING, c.INFO)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """One page of the list of tasks."""
+
+    window: Window
+    where: TaskFilter
+    sort: str = "last"
+    descending: bool = True
+    offset: int = 0
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class FindingQuery:
+    """One page of the list of findings."""
+
+    window: Window
+    rules: tuple[str, ...] = ()
+    severities: tuple[str, ...] = ()
+    offset: int = 0
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """One task with all that is known of it."""
+
+    row: TaskRow
+    facts: tuple[Fact, ...]
+    findings: tuple[FindingRow, ...]
+
+    @property
+    def violations(self) -> tuple[FindingRow, ...]:
+        """Its findings without mere information."""
+        return tuple(row for row in self.findings if row.finding.violates)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Where a task stands among the violated ones, newest first. `place` counts from 1; 0: nowhere."""
+
+    previous: TaskKey | None
+    next: TaskKey | None
+    place: int
+    total: int
+
+
+class Queries:
+    """Questions to a store, answered once for each version of its data."""
+
+    def __init__(self, store: Store, *, clock: Callable[[], int] = time.time_ns) -> None:
+        """Reads `store`; `clock` gives ns since 1970."""
+        self._store = store
+        self.now = clock
+        self.overview = lru_cache(16)(self._overview)
+        self.series = lru_cache(16)(self._series)
+        self.replicas = lru_cache(16)(self._replicas)
+        self.runs = lru_cache(4)(self._runs)
+        self.tasks = lru_cache(64)(self._tasks)
+        self.task = lru_cache(32)(self._task)
+        self.findings = lru_cache(32)(self._findings)
+        self.neighbours = lru_cache(32)(self._neighbours)
+        self.spans = lru_cache(16)(self._spans)
+
+    def version(self) -> int:
+        """Version of the data; everything else is asked *at* a version."""
+        return self._store.data_version()
+
+    def close(self) -> None:
+        """Closes the store."""
+        self._store.close()
+
+    def _overview(self, at: int, window: Window) -> Overview:
+        return self._store.overview(window)
+
+    def _series(self, at: int, window: Window, bucket_s: int) -> tuple[SeriesPoint, ...]:
+        return tuple(self._store.series(window, bucket_s))
+
+    def _replicas(self, at: int, window: Window) -> tuple[ReplicaRow, ...]:
+        """In the order in which they started."""
+        rows = self._store.replicas(window)
+        return tuple(sorted(rows, key=lambda row: (row.started_unix_nano or 0, row.replica)))
+
+    def _runs(self, at: int) -> tuple[str, ...]:
+        return tuple(self._store.runs())
+
+    def _tasks(self, at: int, query: TaskQuery) -> tuple[tuple[TaskRow, ...], int]:
+        rows, total = self._store.tasks(
+            query.window,
+            query.where,
+            sort=query.sort,
+            descending=query.descending,
+            offset=query.offset,
+            limit=query.limit,
+        )
+        return tuple(rows), total
+
+    def _task(self, at: int, key: TaskKey) -> TaskView | None:
+        row = self._store.task(key) or self._reported_as(at, key)
+        if row is None:
+            return None
+        findings = sorted(self._store.findings_of(row.key), key=_gravity)
+        return TaskView(row, tuple(self._store.facts_of(row.key)), tuple(findings))
+
+    def _reported_as(self, at: int, key: TaskKey) -> TaskRow | None:
+        """The task under the incarnation that replicas reported, where the checker splits further."""
+        rows = [
+            row
+            for row in self.matching(at, key.task_id)
+            if (row.key.store, row.key.owner) == (key.store, key.owner)
+            and row.key.incarnation < key.incarnation
+        ]
+        return max(rows, key=lambda row: row.key.incarnation, default=None)
+
+    def _findings(self, at: int, query: FindingQuery) -> tuple[tuple[FindingRow, ...], int]:
+        rows, total = self._store.findings(
+            query.window,
+            rules=query.rules,
+            severities=query.severities,
+            offset=query.offset,
+            limit=query.limit,
+        )
+        return tuple(rows), total
+
+    def _neighbours(self, at: int, key: TaskKey, window: Window) -> Neighbours:
+        violated = TaskFilter(verdicts=(c.VIOLATED,))
+        rows, total = self.tasks(at, TaskQuery(window, violated, limit=NEIGHBOURS))
+        keys = [row.key for row in rows]
+        if key not in keys:
+            return Neighbours(None, keys[0] if keys else None, 0, total)
+        place = keys.index(key)
+        return Neighbours(
+            keys[place - 1] if place else None,
+            keys[place + 1] if place + 1 < len(keys) else None,
+            place + 1,
+            total,
+        )
+
+    def _spans(self, at: int, trace_ids: tuple[str, ...]) -> tuple[Span, ...]:
+        return tuple(self._store.spans_of(trace_ids))
+
+    def matching(self, at: int, task_id: str) -> tuple[TaskRow, ...]:
+        """Tasks with exactly this id, whoever owns them."""
+        rows, _ = self.tasks(at, TaskQuery(Window(), TaskFilter(text=task_id)))
+        return tuple(row for row in rows if row.key.task_id == task_id)
+
+
+def _gravity(row: FindingRow) -> tuple[int, int]:
+    """Order of findings: the most severe first, of equal ones in the order of the rules."""
+    finding = row.finding
+    severity = _SEVERITIES.index(finding.severity) if finding.severity in _SEVERITIES else 0
+    return severity, c.RULES.index(finding.rule) if finding.rule in c.RULES else len(c.RULES)
+
+
+def is_silent(replica: ReplicaRow, now_unix_nano: int) -> bool:
+    """Whether a replica has missed several of the heartbeats that it announced."""
+    interval_s = replica.interval_s or _DEFAULT_INTERVAL_S
+    return now_unix_nano - replica.last_seen_unix_nano > SILENT_AFTER * interval_s * 1_000_000_000

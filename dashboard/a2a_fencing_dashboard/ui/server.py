@@ -1,0 +1,72 @@
+"""Starts the dashboard: Streamlit in this process, on loopback unless told otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import streamlit as st
+
+from a2a_fencing_dashboard.ui.settings import Settings
+
+_SCRIPT: Final = Path(__file__).with_name("app.py").resolve()
+
+_CONFIG: Final[Mapping[str, Any]] = {
+    "server.headless": True,
+    "server.fileWatcherType": "none",
+    "server.runOnSave": False,
+    "browser.gatherUsageStats": False,
+    # It would print every string that stands alone in a page.
+    "runner.magicEnabled": False,
+    "client.toolbarMode": "minimal",
+    "client.showErrorLinks": False,
+    "logger.hideWelcomeMessage": True,
+    "theme.baseFontSize": 15,
+    "theme.baseRadius": "6px",
+    "theme.showWidgetBorder": True,
+    "theme.light.redTextColor": "#c3253f",
+    "theme.light.orangeTextColor": "#98690b",
+    "theme.light.primaryColor": "#2f74b5",
+    "theme.light.backgroundColor": "#fcfcfb",
+    "theme.light.secondaryBackgroundColor": "#f1f3f5",
+    "theme.light.textColor": "#1e252e",
+    "theme.light.borderColor": "#e1e5ea",
+    "theme.light.linkColor": "#2468a8",
+    "theme.dark.redTextColor": "#f0677d",
+    "theme.dark.orangeTextColor": "#d9a93f",
+    "theme.dark.primaryColor": "#5b9fdd",
+    "theme.dark.backgroundColor": "#12161c",
+    "theme.dark.secondaryBackgroundColor": "#1b212a",
+    "theme.dark.textColor": "#dde3ea",
+    "theme.dark.borderColor": "#2b343f",
+    "theme.dark.linkColor": "#7db5ea",
+}
+
+
+def serve(
+    store_url: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8501,
+    jaeger_url: str | None = None,
+    receiver_url: str | None = None,
+    token: str | None = None,
+) -> None:
+    """Serves the dashboard from this process until it is stopped by a signal.
+
+    Args:
+        store_url: The store to show, as `a2a_fencing_dashboard.store.open_store` takes it.
+        host: Address to bind.
+        port: Port to bind; the next free one is taken when it is in use.
+        jaeger_url: Base URL of a Jaeger UI to link traces to.
+        receiver_url: Where facts are taken in, shown while there are none.
+        token: What a browser must present; None lets everybody in who reaches the address.
+    """
+    os.environ.update(Settings(store_url, jaeger_url, receiver_url).to_environment())
+    # Streamlit reads the arguments of whatever started it; they are not for the pages.
+    sys.argv[1:] = []
+    app = st.App(_SCRIPT)
+    app.run(config={**_CONFIG, "server.address": host, "server.port": port})

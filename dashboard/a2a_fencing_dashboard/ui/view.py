@@ -1,0 +1,64 @@
+"""What one run of a page looks at; the entry makes it, pages take it from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import streamlit as st
+
+from a2a_fencing_dashboard.store.protocol import ReplicaRow, Window
+from a2a_fencing_dashboard.ui import words
+from a2a_fencing_dashboard.ui.live import Pulse
+from a2a_fencing_dashboard.ui.queries import Queries
+from a2a_fencing_dashboard.ui.scope import Scope
+from a2a_fencing_dashboard.ui.settings import Settings
+
+_KEY: Final = "a2a_fencing_view"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The data at one version, seen at one moment.
+
+    Attributes:
+        queries: The way to the data.
+        at: Version of the data.
+        now: ns since 1970.
+        scope: Run and time range as selected.
+        window: The same for the store.
+        zone: Time zone of the browser, or None.
+        settings: Where to link to.
+        pulse: What `live.watch` compares to tell whether this view is stale.
+    """
+
+    queries: Queries
+    at: int
+    now: int
+    scope: Scope
+    window: Window
+    zone: str | None
+    settings: Settings
+    pulse: Pulse
+
+    @property
+    def replicas(self) -> tuple[ReplicaRow, ...]:
+        """Replicas of the selected run, in the order in which they started."""
+        return self.queries.replicas(self.at, Window(self.window.run))
+
+    @property
+    def names(self) -> words.Names:
+        """What to call any replica of the store."""
+        return words.replica_names(self.queries.replicas(self.at, Window()))
+
+
+def enter(view: View) -> None:
+    """Makes this the view of the page that runs next."""
+    st.session_state[_KEY] = view
+
+
+def current() -> View:
+    """The view of the page that runs."""
+    view = st.session_state[_KEY]
+    assert isinstance(view, View)
+    return view
