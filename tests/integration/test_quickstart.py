@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -23,7 +24,10 @@ SERVER = Path(__file__).parents[2] / "examples" / "quickstart" / "server.py"
 @contextlib.contextmanager
 def replica(folder: Path) -> Iterator[str]:
     port = free_port(HOST, 0, exact=True)
-    with subprocess.Popen([sys.executable, str(SERVER), "--port", str(port)], cwd=folder) as process:
+    # Nobody listens there: the server must not mind.
+    environment = {**os.environ, "A2A_FENCING_ENDPOINT": f"http://{HOST}:1"}
+    command = [sys.executable, str(SERVER), "--port", str(port)]
+    with subprocess.Popen(command, cwd=folder, env=environment) as process:
         try:
             url = f"http://{HOST}:{port}"
             wait_for(f"{url}/.well-known/agent-card.json", process)
