@@ -408,3 +408,36 @@ async def test_two_conflicts_in_a_row_lose_the_event_and_the_executor(sqlite: Da
         (c.STALE_EXECUTOR, c.ARTIFACT_EVENT)
     ]
     assert ConcurrentTaskModificationError.__name__ not in {w.error_type for w in stale}
+
+
+async def test_each_push_says_what_a_webhook_was_told_and_whether_it_heard(sqlite: Database) -> None:
+    import httpx
+    from a2a.server.tasks import BasePushNotificationSender, InMemoryPushNotificationConfigStore
+    from a2a.types.a2a_pb2 import SendMessageConfiguration, TaskPushNotificationConfig
+
+    heard: list[str] = []
+
+    def webhook(request: httpx.Request) -> httpx.Response:
+        heard.append(request.url.path)
+        return httpx.Response(200 if len(heard) == 1 else 500)
+
+    configs = InMemoryPushNotificationConfigStore()
+    client = httpx.AsyncClient(transport=httpx.MockTransport(webhook))
+    sender = BasePushNotificationSender(client, configs)
+    async with cluster(sqlite.dsn, completes) as (node,):
+        node.handler._push_config_store = configs
+        node.handler._push_sender = node.handler._active_task_registry._push_sender = sender
+        request = message()
+        request.configuration.CopyFrom(
+            SendMessageConfiguration(
+                task_push_notification_config=TaskPushNotificationConfig(url="http://hook.test/a")
+            )
+        )
+        with capture() as history:
+            done = await node.handler.on_message_send(request, CALL)
+            await released(node, done.id)
+    await client.aclose()
+    pushes = [(a.state, a.event_kind, a.outcome) for a in history.of(c.ANSWER) if a.method == c.PUSH]
+    assert pushes[-1] == (c.COMPLETED, c.STATUS_EVENT, "failed")
+    assert "accepted" in {outcome for *_, outcome in pushes}
+    assert {a.task for a in history.of(c.ANSWER)} == {history.of(c.WRITE)[0].task}

@@ -11,6 +11,7 @@ from a2a_fencing.hooks.handler import HandlerHooks
 from a2a_fencing.hooks.legacy import LegacyHooks
 from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.patches import Patches
+from a2a_fencing.hooks.push import PushHooks
 from a2a_fencing.hooks.queue import QueueHooks
 from a2a_fencing.hooks.sdk import VersionedTaskStore
 from a2a_fencing.hooks.store import StoreHooks
@@ -39,6 +40,7 @@ class Hooks:
         self._handlers = HandlerHooks(self.stores, memory)
         self._queues = QueueHooks(self.stores, self._adopt)
         self._legacy = LegacyHooks(self.stores)
+        self._push = PushHooks()
         self.missing: list[str] = []
 
     def install(self) -> None:
@@ -47,6 +49,7 @@ class Hooks:
         self.missing = [] if VersionedTaskStore is not None else ["VersionedTaskStore"]
         self.stores.install(patches)
         self.executors.install(patches)
+        self._push.install(patches)
         for hooks in (self._consumers, self._queues, self._handlers, self._legacy):
             self.missing += hooks.install(patches)
         if self.missing:
