@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from a2a_fencing import conventions as c
+from a2a_fencing.checker.announcer import Announcer, difference
+from a2a_fencing.checker.cluster import Cluster, Topic
+from a2a_fencing.checker.exposure import Exposure
+from a2a_fencing.checker.fences import Fences
 from a2a_fencing.checker.history import History
-from a2a_fencing.checker.numbering import Numbering
-from a2a_fencing.checker.report import Changes, Finding, Gap, Report
-from a2a_fencing.checker.rules import judge
+from a2a_fencing.checker.report import Changes, Finding, Gap, Report, in_order
 from a2a_fencing.facts import Fact, TaskKey
 
-_SEVERITY_ORDER = {c.CRITICAL: 0, c.WARNING: 1, c.INFO: 2}
 
+def check(facts: Iterable[Fact], now_unix_nano: int | None = None) -> Report:
+    """Judges a whole history; late, repeated or unordered facts make no difference.
 
-def check(facts: Iterable[Fact]) -> Report:
-    """Judges a whole history; late, repeated or unordered facts make no difference."""
+    Args:
+        facts: The facts.
+        now_unix_nano: The time of judging, ns since 1970, when the history still grows: what rests on
+            the absence of a fact is withheld until the fact has had time to arrive. None: nothing more
+            comes.
+    """
     checker = Checker()
-    checker.add(facts)
+    checker.add(facts, now_unix_nano)
     return checker.report()
 
 
@@ -26,110 +34,177 @@ class Checker:
     """Judges a history that is still growing.
 
     Facts may come in any order and batching and more than once; after any of them `report` equals
-    `check` of the same facts, as long as no task was forgotten.
+    `check` of the same facts at the same time, as long as no task was forgotten.
     """
 
     def __init__(self) -> None:
-        self._numbering: dict[str, Numbering] = {}
-        self._tasks: dict[TaskKey, History] = {}
-        self._announced: dict[TaskKey, dict[tuple[str, TaskKey, str], Finding]] = {}
+        self._cluster = Cluster()
+        self._histories: dict[TaskKey, History] = {}
+        self._fences = Fences()
+        self._announcer = Announcer(self._cluster)
+        self._watchers: defaultdict[Topic, set[History]] = defaultdict(set)
 
-    def add(self, facts: Iterable[Fact]) -> Changes:
-        """Takes new facts and says which findings appeared or no longer hold."""
-        touched = set()
-        for fact in facts:
-            if self._number(fact) and fact.task is not None:
-                touched.add(self._file(fact, fact.task))
-        appeared: list[Finding] = []
-        retracted: list[Finding] = []
-        for place in touched:
-            before = self._announced.get(place, {})
-            after = self._judge(place)
-            retracted += [f for identity, f in before.items() if after.get(identity) != f]
-            appeared += [f for identity, f in after.items() if before.get(identity) != f]
-        return Changes(tuple(sorted(appeared, key=_order)), tuple(sorted(retracted, key=_order)))
+    # --- facts in, changes out ---
 
-    def load(self, facts: Iterable[Fact]) -> None:
-        """Takes facts that were judged before, as after a restart or `forget`, and announces nothing.
+    def add(self, facts: Iterable[Fact], now_unix_nano: int | None = None) -> Changes:
+        """Takes new facts and says which findings appeared or no longer hold.
 
-        Load everything that was stored of a task before adding what is new.
+        Args:
+            facts: The facts; may be none, to let time pass.
+            now_unix_nano: As in `check`.
         """
-        touched = set()
+        touched: set[History] = set()
+        reporting: set[str] = set()
+        number = self._cluster.number
         for fact in facts:
-            self._number(fact)
-            if fact.task is not None:
-                touched.add(self._file(fact, fact.task))
-        for place in touched:
-            self._judge(place)
+            n = fact.n
+            if number(fact, n):
+                reporting.add(fact.replica)
+                self._file(fact, n, touched)
+        return self._judge(touched, reporting, now_unix_nano)
+
+    def load(
+        self,
+        facts: Iterable[Fact],
+        announced: Iterable[Finding] | None = None,
+        now_unix_nano: int | None = None,
+    ) -> Changes:
+        """Takes facts of tasks that are not held here and were judged before a restart or `forget`.
+
+        Load everything that is stored of a task, also its other incarnations, before adding what is
+        new.
+
+        Args:
+            facts: The facts.
+            announced: The findings that stand for these tasks. None: what they show now was announced.
+            now_unix_nano: As in `check`.
+
+        Returns:
+            Where what holds now differs from what was announced.
+        """
+        loaded: set[History] = set()
+        reporting: set[str] = set()
+        for fact in facts:
+            n = fact.n
+            self._cluster.number(fact, n)
+            reporting.add(fact.replica)
+            self._file(fact, n, loaded)
+        changes = self._judge(loaded, reporting, now_unix_nano)
+        ours = {history.key for history in loaded}
+        shown = {
+            finding.identity: finding for history in loaded for finding in history.announced.values()
+        }
+        stood = shown if announced is None else {finding.identity: finding for finding in announced}
+        return difference(
+            {f.identity: f for f in changes.retracted if _place(f.task) not in ours} | stood,
+            {f.identity: f for f in changes.appeared if _place(f.task) not in ours} | shown,
+        )
+
+    def resume(self, replica: str, spans: Iterable[tuple[int, int]]) -> None:
+        """Takes the numbers (first, last; both inclusive) of a replica's facts that arrived before a
+        restart, so that facts which are stored, but not loaded, do not count as missing.
+        """
+        self._cluster.resume(replica, spans)
+
+    # --- memory ---
 
     def knows(self, key: TaskKey) -> bool:
         """Whether the facts of this task, in any incarnation, are held here."""
-        return _place(key) in self._tasks
+        return _place(key) in self._histories
 
     def forget(self, keys: Iterable[TaskKey]) -> None:
-        """Drops the facts and findings of these tasks; `load` them before adding to them again."""
+        """Drops the facts of these tasks; what was announced of them stands. `load` them before adding
+        to them again.
+        """
         for key in keys:
-            place = _place(key)
-            self._tasks.pop(place, None)
-            self._announced.pop(place, None)
+            history = self._histories.pop(_place(key), None)
+            if history is not None:
+                self._watch(history, set())
+                self._announcer.forget(history)
+
+    # --- what holds ---
 
     def gaps(self) -> tuple[Gap, ...]:
         """Facts that were numbered and have not arrived."""
-        return tuple(
-            gap for replica in sorted(self._numbering) for gap in self._numbering[replica].gaps(replica)
-        )
+        return tuple(self._cluster.gaps())
 
     def verdict(self, key: TaskKey) -> str:
-        """Verdict of one task as its own facts have it; UNKNOWN when it is not held here."""
-        place = _place(key)
-        if place not in self._tasks:
+        """Verdict of one task by its own facts: what is missing of other numbers is not counted against
+        it, as `gaps` tells. UNKNOWN when it is not held here.
+        """
+        history = self._histories.get(_place(key))
+        if history is None:
             return c.UNKNOWN
-        if any(f.violates and f.task == key for f in self._announced.get(place, {}).values()):
-            return c.VIOLATED
-        return self._tasks[place].verdict
+        index = min(key.incarnation, len(history.lives) - 1)
+        return _verdict(history, index, history.doubts(history.lives[index]))
 
     def report(self) -> Report:
         """Everything that holds now about the tasks that are held here."""
-        findings = [f for found in self._announced.values() for f in found.values()]
-        verdicts = {place: history.verdict for place, history in self._tasks.items()}
-        for finding in findings:
-            if finding.violates:
-                verdicts[finding.task] = c.VIOLATED
-        return Report(tuple(sorted(findings, key=_order)), self.gaps(), verdicts)
+        exposure = Exposure(self._cluster)
+        findings = list(self._fences.findings.values())
+        verdicts: dict[TaskKey, str] = {}
+        doubts: dict[TaskKey, tuple[str, ...]] = {}
+        for history in self._histories.values():
+            findings += history.announced.values()
+            for index, life in enumerate(history.lives):
+                reasons = (*history.doubts(life), *exposure.doubts(life))
+                verdicts[life.key] = _verdict(history, index, iter(reasons))
+                if reasons:
+                    doubts[life.key] = reasons
+        return Report(in_order(findings), self.gaps(), verdicts, doubts)
 
-    def _number(self, fact: Fact) -> bool:
-        numbering = self._numbering.get(fact.replica)
-        if numbering is None:
-            numbering = self._numbering[fact.replica] = Numbering()
-        if fact.last is not None:
-            numbering.announce(fact.last)
-        return numbering.add(fact.n)
+    # --- within ---
 
-    def _file(self, fact: Fact, key: TaskKey) -> TaskKey:
-        place = _place(key)
-        history = self._tasks.get(place)
+    def _file(self, fact: Fact, n: int, touched: set[History]) -> None:
+        task = fact.task
+        if task is None:
+            if fact.kind == c.HEARTBEAT:
+                self._cluster.hear(fact, n)
+            return
+        place = _place(task)
+        history = self._histories.get(place)
         if history is None:
-            history = self._tasks[place] = History(place)
-        history.add(fact)
-        return place
+            history = self._histories[place] = History(place, self._cluster)
+            self._announcer.revive(place)
+        history.add(fact, n)
+        if fact.kind == c.WRITE:
+            self._fences.take(fact, task)
+        touched.add(history)
 
-    def _judge(self, place: TaskKey) -> dict[tuple[str, TaskKey, str], Finding]:
-        found = {finding.identity: finding for finding in judge(self._tasks[place])}
-        self._announced[place] = found
-        return found
+    def _judge(self, touched: set[History], reporting: set[str], now: int | None) -> Changes:
+        announcer = self._announcer
+        announcer.begin(now)
+        self._cluster.touched(reporting)
+        topics = self._cluster.take_changed()
+        dependent = self._watching(topics)
+        for history in dependent:
+            announcer.changed(history, history.judge_again(topics))
+        for history in touched:
+            announcer.changed(history, history.judge())
+        for history in touched | dependent:
+            if history.depends or history.watched:
+                self._watch(history, history.topics)
+        return announcer.end(self._fences.judge())
+
+    def _watching(self, topics: set[Topic]) -> set[History]:
+        watchers = self._watchers
+        return set().union(*(watchers[topic] for topic in topics if topic in watchers))
+
+    def _watch(self, history: History, topics: set[Topic]) -> None:
+        for topic in history.watched - topics:
+            self._watchers[topic].discard(history)
+            if not self._watchers[topic]:
+                del self._watchers[topic]
+        for topic in topics - history.watched:
+            self._watchers[topic].add(history)
+        history.watched = topics
+
+
+def _verdict(history: History, index: int, doubts: Iterator[str]) -> str:
+    if any(place[0] == index and finding.violates for place, finding in history.announced.items()):
+        return c.VIOLATED
+    return c.FINE if next(doubts, None) is None else c.UNKNOWN
 
 
 def _place(key: TaskKey) -> TaskKey:
     return key if key.incarnation == 0 else replace(key, incarnation=0)
-
-
-def _order(finding: Finding) -> tuple[int, str, str, str, str, str]:
-    task = finding.task
-    return (
-        _SEVERITY_ORDER.get(finding.severity, 3),
-        finding.rule,
-        task.store,
-        task.owner,
-        task.task_id,
-        finding.key,
-    )

@@ -1,0 +1,110 @@
+"""What an accepted write replaced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from a2a_fencing import conventions as c
+from a2a_fencing.checker.incarnation import Incarnation
+from a2a_fencing.checker.sequence import overlap
+from a2a_fencing.checker.versions import Known, StoredVersion, is_cancel
+from a2a_fencing.facts import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The state that a write replaced.
+
+    Attributes:
+        state: The state.
+        fact: Who stored it or saw it stored; None when only the writer itself knew.
+        version: Its version; None when it had none.
+        own: Whether the writer's own knowledge shows it, so that no missing fact could say otherwise.
+        certain: Whether order alone shows it.
+    """
+
+    state: str
+    fact: Fact | None
+    version: Known | None
+    own: bool
+    certain: bool = True
+
+    @property
+    def terminal(self) -> bool:
+        """Whether nothing may replace it."""
+        return self.state in c.TERMINAL_STATES
+
+
+def replaced(life: Incarnation, at: StoredVersion, write: Fact) -> Replaced | None:
+    """The state that the write of version `at` replaced; None when there was none or it is not known."""
+    if life.sequence.writes:
+        bypass = _bypass(life, at, write)
+        if bypass is not None:
+            return bypass
+    before, knows = _version_before(life, at, write)
+    if before is None:
+        if write.base_version is None and write.base_state is not None:
+            return Replaced(write.base_state, None, None, own=True)
+        return None
+    return _state_at(life, before, write, knows)
+
+
+def _version_before(
+    life: Incarnation, at: StoredVersion, write: Fact
+) -> tuple[StoredVersion | None, bool]:
+    """The version replaced, and whether it is the one that the writer derived its write from."""
+    base = write.base_version
+    if not is_cancel(write):
+        return (life.versions.get(base) if base is not None else None), True
+    before = life.versions.below(at.version)
+    if before is None or (
+        life.versions.counting and type(at.version) is int and before.version != at.version - 1
+    ):
+        return None, False
+    return before, base == before.version
+
+
+def _state_at(life: Incarnation, before: StoredVersion, write: Fact, knows: bool) -> Replaced | None:
+    believed = write.base_state
+    if before.reads and knows:
+        read = before.read_by(write.replica, write.n)
+        if read is not None and read.state is not None and (believed is None or read.origin == c.AUDIT):
+            return Replaced(read.state, read, before.version, own=True)
+    if knows and believed is not None and not _outlived(life, before, believed):
+        source = before.source()
+        shown = source if source is not None and source.state == believed else None
+        return Replaced(believed, shown, before.version, own=True)
+    states = {write.state for write in before.writes}
+    state, source = before.state, before.source()
+    if state is None:
+        return None
+    return Replaced(state, source, before.version, own=False, certain=len(states) < 2)
+
+
+def _outlived(life: Incarnation, before: StoredVersion, believed: str) -> bool:
+    """Whether the writer took the state from an earlier incarnation's version of the same number."""
+    author = before.author
+    if author is None or author.state == believed:
+        return False
+    earlier = life.earlier
+    while earlier is not None:
+        known = earlier.versions.get(before.version)
+        if known is not None and known.state == believed:
+            return True
+        earlier = earlier.earlier
+    return False
+
+
+def _bypass(life: Incarnation, at: StoredVersion, write: Fact) -> Replaced | None:
+    """An unversioned write that the same replica put on top of the base, past the versioning."""
+    last = life.sequence.previous(write)
+    if last is None or last.kind != c.WRITE or last.state is None or is_cancel(write):
+        return None
+    base = life.versions.get(write.base_version) if write.base_version is not None else None
+    if base is None:
+        return None
+    own = [f for f in (*base.writes, *(base.reads or {}).values()) if f.replica == write.replica]
+    number = last.n
+    if any(number < f.n < write.n for f in own) or (not own and base.writes):
+        return None
+    return Replaced(last.state, last, None, own=True, certain=not overlap(last, write))

@@ -1,0 +1,135 @@
+"""The outside world: dispatch-after-terminal, double-effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from a2a_fencing import conventions as c
+from a2a_fencing.checker.cluster import Cluster
+from a2a_fencing.checker.conclusion import (
+    Check,
+    Conclusion,
+    Rule,
+    by_the_clocks,
+    state_at,
+)
+from a2a_fencing.checker.dispatches import Attempt
+from a2a_fencing.checker.incarnation import DISPATCH, WHOLE, Incarnation
+from a2a_fencing.checker.versions import at_or_after, by_number, executes
+from a2a_fencing.facts import Fact
+
+AFTER_TERMINAL = Rule(
+    c.DISPATCH_AFTER_TERMINAL,
+    c.WARNING,
+    "a dispatch attempt began after another writer finished the task; accepted: critical",
+    "a finished task acts no more",
+)
+DOUBLE_EFFECT = Rule(
+    c.DOUBLE_EFFECT,
+    c.CRITICAL,
+    "one logical key was accepted twice",
+    "a logical action takes effect once",
+)
+
+
+def judge_attempt(life: Incarnation, attempt: Attempt, cluster: Cluster) -> Iterable[Conclusion]:
+    """Compares the beginning of an attempt with the end of its task by another writer."""
+    start = attempt.start
+    if start is None or not life.terminal_seen:
+        return ()
+    by_order = _ended_by_order(life, start)
+    ended = by_order or _ended_by_clocks(life, start, cluster)
+    if ended is None:
+        return ()
+    accepted = attempt.accepted
+    outcome = attempt.ends[0].outcome if attempt.ends else None
+    how = "accepted" if accepted else outcome or "outcome unknown"
+    clocks = "" if by_order else f", {by_the_clocks(cluster, ended, start)}"
+    return (
+        Conclusion(
+            AFTER_TERMINAL,
+            attempt.id,
+            (ended, start, *((accepted,) if accepted else attempt.ends[:1])),
+            f"{cluster.name(start.replica)} dispatched {start.name or 'a request'} ({how}) after the"
+            f" task was {state_at(cluster, ended.state, ended)}{clocks}",
+            severity=c.CRITICAL if accepted else c.WARNING,
+            suspected=by_order is None or bool(start.unparented),
+            if_complete=True,
+        ),
+    )
+
+
+def _ended_by_order(life: Incarnation, start: Fact) -> Fact | None:
+    """A terminal state that was stored before, as the dispatching replica itself knew."""
+    candidates = [
+        ended
+        for ended in _ends(life, start)
+        if (ended.replica == start.replica and ended.n < start.n)
+        or at_or_after(start.version, ended.version)
+    ]
+    seen = life.terminal_seen.get(start.replica)
+    if seen is not None and seen.kind != c.WRITE and seen.n < start.n and not _own_end(life, start):
+        candidates.append(seen)
+    return min(candidates, key=_when, default=None)
+
+
+def _ended_by_clocks(life: Incarnation, start: Fact, cluster: Cluster) -> Fact | None:
+    candidates = [
+        ended
+        for ended in _ends(life, start)
+        if ended.replica != start.replica and cluster.before(ended, start)
+    ]
+    return min(candidates, key=_when, default=None)
+
+
+def _ends(life: Incarnation, start: Fact) -> list[Fact]:
+    """Terminal writes by anybody but the executor that dispatched, unless it had finished the task."""
+    own = _own_end(life, start)
+    return [
+        write
+        for write in life.terminal.values()
+        if not (write.replica == start.replica and executes(write))
+        and not (own is not None and _follows(write, own))
+    ]
+
+
+def _own_end(life: Incarnation, start: Fact) -> Fact | None:
+    """The terminal state that the dispatching replica's executor wrote itself."""
+    writes = (
+        write for (replica, own, _), write in life.terminal.items() if own and replica == start.replica
+    )
+    return min((write for write in writes if write.n < start.n), key=by_number, default=None)
+
+
+def _follows(write: Fact, own: Fact) -> bool:
+    if write.version is None or own.version is None:
+        return write.replica == own.replica and own.n < write.n
+    return at_or_after(write.version, own.version)
+
+
+def _when(fact: Fact) -> tuple[int, str]:
+    return fact.time_unix_nano, fact.id
+
+
+def judge_effects(life: Incarnation, _: str, cluster: Cluster) -> Iterable[Conclusion]:
+    """Looks for logical keys that took effect more than once."""
+    dispatches = life.dispatches
+    if not dispatches.repeated:
+        return ()
+    return [
+        Conclusion(
+            DOUBLE_EFFECT,
+            f"{name} {key}",
+            tuple(effects[:2]),
+            f"{name or 'a request'} with key {key} was accepted twice:"
+            f" by {cluster.name(effects[0].replica)} and by {cluster.name(effects[1].replica)}",
+        )
+        for name, key in sorted(dispatches.repeated)
+        if (effects := dispatches.effects[name, key])
+    ]
+
+
+CHECKS = (
+    Check(AFTER_TERMINAL, DISPATCH, judge_attempt),
+    Check(DOUBLE_EFFECT, WHOLE, judge_effects),
+)
