@@ -6,7 +6,7 @@ import click
 
 from a2a_fencing_dashboard.cli import options
 from a2a_fencing_dashboard.cli.ending import supervised
-from a2a_fencing_dashboard.cli.extras import needs_extra
+from a2a_fencing_dashboard.cli.extras import require
 from a2a_fencing_dashboard.services import start_receiver
 
 
@@ -18,8 +18,7 @@ from a2a_fencing_dashboard.services import start_receiver
 @options.forward
 def collect(host: str, otlp_port: int, store_url: str, token: str | None, forward: str | None) -> int:
     """Take facts in and judge them, without a dashboard, until Ctrl-C."""
-    with needs_extra("dashboard"):
-        import starlette  # noqa: F401
+    require("dashboard", "starlette")
     options.check_store(store_url)
     otlp_port = options.chosen_port(host, otlp_port, option="--otlp-port")
     with supervised() as supervisor:

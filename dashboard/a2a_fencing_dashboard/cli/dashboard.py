@@ -6,7 +6,7 @@ import click
 
 from a2a_fencing_dashboard.cli import options
 from a2a_fencing_dashboard.cli.ending import supervised
-from a2a_fencing_dashboard.cli.extras import needs_extra
+from a2a_fencing_dashboard.cli.extras import require
 from a2a_fencing_dashboard.services import start_dashboard, start_receiver
 
 
@@ -31,9 +31,7 @@ def dashboard(
 
     Servers that call a2a_fencing.instrument() send to the receiver's default port by themselves.
     """
-    with needs_extra("dashboard"):
-        import starlette  # noqa: F401
-        import streamlit  # noqa: F401
+    require("dashboard", "starlette", "streamlit")
     options.check_store(store_url)
     otlp_port = options.chosen_port(host, otlp_port, option="--otlp-port")
     port = options.chosen_port(host, port, option="--port")
