@@ -27,8 +27,12 @@ from a2a_fencing.facts import Fact, to_attributes
 from a2a_fencing.outbox import LOGS_PATH, TRACES_PATH, Outbox
 from a2a_fencing.recorder import Recorder, Sink
 from a2a_fencing.replica import Replica
+from a2a_fencing.spans import LightTracer
 
 DEFAULT_ENDPOINT = "http://localhost:4318"
+
+_FOLLOWS_PARENT = "parentbased_always_on"
+"""OpenTelemetry's default sampler, and the one that light spans follow."""
 
 SQL_SCOPE = "opentelemetry.instrumentation.sqlalchemy"
 
@@ -99,8 +103,14 @@ def build(replica: Replica, endpoint: str | None) -> Pipeline:
         description += [f"spans: {traces_url}"] if traces_url else []
 
     application_traces = tracer_provider is not None
+    tracer: Tracer | None = None
     if tracer_provider is None:
         tracer_provider = TracerProvider(resource=_resource(replica), shutdown_on_exit=False)
+        if (
+            outbox is not None
+            and os.environ.get("OTEL_TRACES_SAMPLER", _FOLLOWS_PARENT) == _FOLLOWS_PARENT
+        ):
+            tracer = LightTracer(outbox.take_span)
     else:
         sinks.append(span_event_sink)
         description.append("spans: the application's TracerProvider")
@@ -109,7 +119,7 @@ def build(replica: Replica, endpoint: str | None) -> Pipeline:
         tracer_provider.add_span_processor(_ToOutbox(outbox, everything=not application_traces))
     return Pipeline(
         sinks=sinks,
-        tracer=tracer_provider.get_tracer(c.SCOPE, metadata.version("a2a-fencing")),
+        tracer=tracer or tracer_provider.get_tracer(c.SCOPE, metadata.version("a2a-fencing")),
         tracer_provider=tracer_provider,
         application_traces=application_traces,
         outbox=outbox,
