@@ -43,6 +43,10 @@ class TaskKey:
     task_id: str
     incarnation: int = 0
 
+    def __hash__(self) -> int:
+        # Keys are looked up several times a fact; the task id alone tells nearly all of them apart.
+        return hash(self.task_id)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
