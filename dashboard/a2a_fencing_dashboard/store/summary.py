@@ -36,7 +36,7 @@ class TaskSummary:
         judged: Verdict by its own facts, leaving out findings.
         violations: How many standing findings violate.
         version_unix_nano: Replica's clock of the fact that told `state` and `version`.
-        replicas: Row ids of the replicas that reported facts of it.
+        replicas: Row ids of the replicas that reported facts of it, in the order in which they did.
     """
 
     __slots__ = (
@@ -79,35 +79,32 @@ class TaskSummary:
         self.dispatches = 0
         self.first = 0
         self.last = 0
-        self.replicas: set[int] = set()
+        self.replicas: list[int] = []
 
     @property
     def verdict(self) -> str:
         """Verdict over facts and findings."""
         return c.VIOLATED if self.violations else self.judged
 
-    def absorb(self, facts: Iterable[Fact]) -> None:
-        """Takes more facts of this task into account."""
-        for fact in facts:
-            self._spend(fact.time_unix_nano)
-            kind = fact.kind
-            if kind == c.WRITE:
-                self._absorb_write(fact)
-            elif kind == c.READ:
-                self._show(fact)
-            elif kind == c.DROPPED:
-                self.drops += 1
-            elif _is_dispatch(kind, fact.phase):
-                self.dispatches += 1
-            if self.context_id is None:
-                self.context_id = fact.context_id
-
-    def _spend(self, time: int) -> None:
+    def absorb(self, fact: Fact) -> None:
+        """Takes one more fact of this task into account."""
+        time = fact.time_unix_nano
         if not self.facts or time < self.first:
             self.first = time
         if time > self.last:
             self.last = time
         self.facts += 1
+        if self.context_id is None:
+            self.context_id = fact.context_id
+        kind = fact.kind
+        if kind == c.WRITE:
+            self._absorb_write(fact)
+        elif kind == c.READ:
+            self._show(fact)
+        elif kind == c.DROPPED:
+            self.drops += 1
+        elif _is_dispatch(kind, fact.phase):
+            self.dispatches += 1
 
     def _absorb_write(self, fact: Fact) -> None:
         self.writes += 1

@@ -33,21 +33,22 @@ class FindingTable:
         if change.retracted:
             places, step = self._remove(finding, task.id), -1
         else:
-            places, step = [self._add(finding, task.id, now_unix_nano)], 1
+            places, step = [self._add(finding, task, now_unix_nano)], 1
         measure = m.VIOLATIONS if finding.violates else m.INFOS
         for replica, at in places:
             self._tallies.add(replica, [(at // _NS, measure, finding.rule, step)])
             if finding.violates:
                 task.violations += step
 
-    def _add(self, finding: Finding, task: int, now_unix_nano: int) -> tuple[int, int]:
+    def _add(self, finding: Finding, task: TaskSummary, now_unix_nano: int) -> tuple[int, int]:
         """Adds a finding; returns the replica and time it is counted under."""
-        replica, at = self._newest_witness(finding, task) or (0, now_unix_nano)
+        replica, at = self._newest_witness(finding, task.id) or (task.origin, task.last)
         self._db.execute(
-            "INSERT INTO finding (task, incarnation, rule, severity, certainty, witness, explanation,"
-            " key, replica, at, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO finding (task, run, incarnation, rule, severity, certainty, witness,"
+            " explanation, key, replica, at, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                task,
+                task.id,
+                task.run,
                 finding.task.incarnation,
                 finding.rule,
                 finding.severity,

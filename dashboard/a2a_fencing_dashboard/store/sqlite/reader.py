@@ -270,9 +270,8 @@ def _task_id(db: sqlite3.Connection, key: TaskKey) -> int:
 def _task_row(db: sqlite3.Connection, row: tuple[Any, ...]) -> TaskRow:
     task = row[0]
     replicas = db.execute(
-        "SELECT instance FROM task_replica JOIN replica ON replica.id = replica"
-        " WHERE task = ? ORDER BY replica.id",
-        (task,),
+        "SELECT instance FROM json_each(?) JOIN replica ON replica.id = value ORDER BY json_each.key",
+        (row[16],),
     )
     rules = db.execute(
         "SELECT DISTINCT rule FROM finding WHERE task = ? AND severity <> ? ORDER BY rule",
@@ -293,8 +292,8 @@ def _task_row(db: sqlite3.Connection, row: tuple[Any, ...]) -> TaskRow:
         drops=row[14],
         dispatches=row[15],
         rules=tuple(rule for (rule,) in rules),
-        first_unix_nano=row[16],
-        last_unix_nano=row[17],
+        first_unix_nano=row[17],
+        last_unix_nano=row[18],
     )
 
 

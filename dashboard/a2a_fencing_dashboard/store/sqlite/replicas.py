@@ -38,9 +38,9 @@ class Replica:
         """How many of its facts were numbered and have not arrived."""
         return max(self.received.highest, self.last) - self.received.count
 
-    def absorb(self, facts: Sequence[Fact], now_unix_nano: int) -> None:
-        """Takes new facts of this replica into account."""
-        self.received.add([fact.n for fact in facts])
+    def absorb(self, facts: Sequence[Fact], numbers: Sequence[int], now_unix_nano: int) -> None:
+        """Takes new facts of this replica, with their numbers, into account."""
+        self.received.add(numbers)
         self.last_seen = now_unix_nano
         skew = max([fact.time_unix_nano for fact in facts]) - now_unix_nano
         self.skew = skew if self.skew is None else max(self.skew, skew)

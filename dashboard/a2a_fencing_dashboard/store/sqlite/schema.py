@@ -12,11 +12,14 @@ VERSION: Final = 1
 APPLICATION_ID: Final = 0x41324146
 """Marks a SQLite file as ours ("A2AF"), so that no other application's database is written to."""
 
-# Facts are clustered by task: a task's page is one range scan, and no second index has to be kept.
+# Facts are appended, and found by their task through a small index: kept in the order of tasks, each
+# commit would touch as many pages as there are active tasks.
 # Duplicates and gaps are told by `received`, the ranges of numbers that arrived from each replica.
 # `tally` holds counts at several widths of bucket, so that any window is the sum of few rows;
 # width 0 is all of time.
 # run is NULL until the first heartbeat of the replica has told it, 0 when it has no label.
+# `task_list` holds all that lists of tasks are counted, filtered and sorted by, so that this never
+# reads the rows themselves. `task.replicas` repeats `replica_task`, for the rows that are shown.
 _TABLES: Final = """
 CREATE TABLE commits (count INTEGER NOT NULL);
 INSERT INTO commits VALUES (0);
@@ -73,26 +76,29 @@ CREATE TABLE task (
     rejections INTEGER NOT NULL,
     drops INTEGER NOT NULL,
     dispatches INTEGER NOT NULL,
+    replicas TEXT NOT NULL,
     first INTEGER NOT NULL,
     last INTEGER NOT NULL,
     UNIQUE (task_id, owner, store, incarnation)
 );
-CREATE INDEX task_last ON task (last);
+CREATE INDEX task_list ON task (
+    last, first, run, verdict, state, facts, conflicts, rejections, drops, dispatches
+);
 CREATE INDEX task_without_run ON task (origin) WHERE run IS NULL;
 
-CREATE TABLE task_replica (
-    task INTEGER NOT NULL,
+CREATE TABLE replica_task (
     replica INTEGER NOT NULL,
-    PRIMARY KEY (task, replica)
+    task INTEGER NOT NULL,
+    PRIMARY KEY (replica, task)
 ) WITHOUT ROWID;
 
 CREATE TABLE fact (
     task INTEGER NOT NULL,
     replica INTEGER NOT NULL,
     n INTEGER NOT NULL,
-    body BLOB NOT NULL,
-    PRIMARY KEY (task, replica, n)
-) WITHOUT ROWID;
+    body BLOB NOT NULL
+);
+CREATE INDEX fact_task ON fact (task);
 
 CREATE TABLE tally (
     width INTEGER NOT NULL,
@@ -107,6 +113,7 @@ CREATE TABLE tally (
 CREATE TABLE finding (
     id INTEGER PRIMARY KEY,
     task INTEGER NOT NULL,
+    run INTEGER,
     incarnation INTEGER NOT NULL,
     rule TEXT NOT NULL,
     severity TEXT NOT NULL,
@@ -119,7 +126,8 @@ CREATE TABLE finding (
     seen INTEGER NOT NULL
 );
 CREATE INDEX finding_task ON finding (task);
-CREATE INDEX finding_at ON finding (at);
+CREATE INDEX finding_list ON finding (at, run, severity, rule);
+CREATE INDEX finding_without_run ON finding (task) WHERE run IS NULL;
 
 CREATE TABLE span (
     trace_id TEXT NOT NULL,

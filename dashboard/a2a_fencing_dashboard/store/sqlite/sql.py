@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store import summary as m
 from a2a_fencing_dashboard.store.protocol import TaskFilter, Window
+from a2a_fencing_dashboard.store.sqlite.tallies import ALL_TIME, WIDTHS
 from a2a_fencing_dashboard.store.summary import VERDICTS
 
 Query = tuple[str, list[Any]]
@@ -18,29 +19,18 @@ _NS: Final = 1_000_000_000
 TASK_COLUMNS: Final = (
     "task.id, store, owner, task_id, incarnation, context_id,"
     " (SELECT label FROM run WHERE run.id = task.run), verdict, state, version, facts, writes,"
-    " conflicts, rejections, drops, dispatches, first, last"
+    " conflicts, rejections, drops, dispatches, replicas, first, last"
 )
-
-FINDING_TABLES: Final = "finding JOIN task ON task.id = finding.task"
 FINDING_COLUMNS: Final = (
     "finding.id, store, owner, task_id, finding.incarnation, rule, severity, certainty, witness,"
-    " explanation, key, (SELECT label FROM run WHERE run.id = task.run), seen"
+    " explanation, key, (SELECT label FROM run WHERE run.id = finding.run), seen"
 )
+FINDING_TABLES: Final = "finding JOIN task ON task.id = finding.task"
 SEVERITY_ORDER: Final = f"CASE severity WHEN '{c.CRITICAL}' THEN 0 WHEN '{c.WARNING}' THEN 1 ELSE 2 END"
 
-_SORTS: Final = {
-    "last": "last",
-    "verdict": "verdict",
-    "state": "state",
-    "task_id": "task_id",
-    "facts": "facts",
-    "conflicts": "conflicts",
-    "drops": "drops",
-    "dispatches": "dispatches",
-}
-
-# Widths of bucket in `tally`, widest first.
-_WIDTHS: Final = (3600, 60, 1)
+SORTS: Final = frozenset(
+    {"last", "verdict", "state", "task_id", "facts", "conflicts", "drops", "dispatches"}
+)
 
 
 class _Where:
@@ -68,32 +58,36 @@ def marks(values: Collection[Any]) -> str:
 
 
 def totals(window: Window) -> Query:
-    """Counts by measure and detail in a window."""
-    where = _Where()
-    _add_replicas_of_run(where, window)
-    _add_buckets(where, window)
+    """Counts by measure and detail in a window, exact to the second."""
+    parts: list[str] = []
+    parameters: list[Any] = []
+    for width, first, end in _cover(window):
+        where = _Where()
+        where.add("width = ?", width)
+        _add_buckets(where, first, end)
+        _add_replicas_of_run(where, window)
+        parts.append(f"SELECT measure, detail, count FROM tally WHERE {where}")
+        parameters += where.parameters
     return (
-        f"SELECT measure, detail, sum(count) FROM tally WHERE {where}"
+        f"SELECT measure, detail, sum(count) FROM ({' UNION ALL '.join(parts)})"
         " GROUP BY measure, detail HAVING sum(count) > 0",
-        where.parameters,
+        parameters,
     )
 
 
 def series(window: Window, bucket_s: int) -> Query:
     """Counts by bucket, replica and measure, in the columns of `SeriesPoint`."""
-    width = next(width for width in _WIDTHS if bucket_s % width == 0)
+    width = next(width for width in WIDTHS if bucket_s % width == 0)
+    first, end = _seconds(window)
     where = _Where()
     where.add("width = ?", width)
-    if window.since is not None:
-        where.add("bucket >= ?", window.since // _NS // width * width)
-    if window.until is not None:
-        where.add("bucket <= ?", window.until // _NS)
+    _add_buckets(where, None if first is None else first // width * width, end)
     where.any_of("measure", m.SERIES)
     _add_replicas_of_run(where, window)
     return (
         "SELECT bucket - bucket % ? AS start, instance, measure, sum(count)"
         f" FROM tally JOIN replica ON replica.id = tally.replica WHERE {where}"
-        " GROUP BY start, instance, measure HAVING sum(count) > 0 ORDER BY start",
+        " GROUP BY start, tally.replica, measure HAVING sum(count) > 0 ORDER BY start",
         [bucket_s, *where.parameters],
     )
 
@@ -104,7 +98,7 @@ def task_counts(window: Window) -> Query:
     terminal = sorted(c.TERMINAL_STATES)
     return (
         f"SELECT count(*), sum(state IN ({marks(terminal)})), sum(verdict = ?), sum(verdict = ?)"
-        f" FROM task WHERE {where}",
+        f" FROM task INDEXED BY task_list WHERE {where}",
         [*terminal, VERDICTS.index(c.VIOLATED), VERDICTS.index(c.UNKNOWN), *where.parameters],
     )
 
@@ -128,9 +122,11 @@ def tasks(
     """A page of tasks, and how many there are."""
     conditions = _in_window(window)
     _add_filter(conditions, where)
-    order = f"{_SORTS[sort]} {'DESC' if descending else 'ASC'}, task.id DESC"
+    column = sort if sort in SORTS else "last"
+    order = f"{column} {'DESC' if descending else 'ASC'}, task.id DESC"
     return (
-        f"SELECT {TASK_COLUMNS} FROM task WHERE {conditions} ORDER BY {order} LIMIT ? OFFSET ?",
+        f"SELECT {TASK_COLUMNS} FROM task WHERE task.id IN"
+        f" (SELECT id FROM task WHERE {conditions} ORDER BY {order} LIMIT ? OFFSET ?) ORDER BY {order}",
         [*conditions.parameters, limit, offset],
     ), (f"SELECT count(*) FROM task WHERE {conditions}", conditions.parameters)
 
@@ -150,13 +146,13 @@ def findings(
 def finding_count(window: Window, rules: Collection[str], severities: Collection[str]) -> Query:
     """How many findings match."""
     where = _finding_where(window, rules, severities)
-    return f"SELECT count(*) FROM {FINDING_TABLES} WHERE {where}", where.parameters
+    return f"SELECT count(*) FROM finding INDEXED BY finding_list WHERE {where}", where.parameters
 
 
 def _finding_where(window: Window, rules: Collection[str], severities: Collection[str]) -> _Where:
     where = _Where()
     if window.run is not None:
-        where.add(f"task.run = {_RUN}", window.run)
+        where.add(f"finding.run = {_RUN}", window.run)
     if window.since is not None:
         where.add("at >= ?", window.since)
     if window.until is not None:
@@ -191,14 +187,12 @@ def _add_filter(where: _Where, wanted: TaskFilter) -> None:
     where.any_of("verdict", [VERDICTS.index(verdict) for verdict in wanted.verdicts])
     if wanted.rules:
         where.add(
-            "EXISTS (SELECT 1 FROM finding WHERE finding.task = task.id"
-            f" AND rule IN ({marks(wanted.rules)}))",
-            *wanted.rules,
+            f"task.id IN (SELECT task FROM finding WHERE rule IN ({marks(wanted.rules)}))", *wanted.rules
         )
     if wanted.replicas:
         where.add(
-            "EXISTS (SELECT 1 FROM task_replica JOIN replica ON replica.id = task_replica.replica"
-            f" WHERE task_replica.task = task.id AND instance IN ({marks(wanted.replicas)}))",
+            "task.id IN (SELECT task FROM replica_task WHERE replica IN"
+            f" (SELECT id FROM replica WHERE instance IN ({marks(wanted.replicas)})))",
             *wanted.replicas,
         )
     for wished, column in (
@@ -222,13 +216,35 @@ def _add_replicas_of_run(where: _Where, window: Window) -> None:
         where.add(f"tally.replica IN (SELECT id FROM replica WHERE run = {_RUN})", window.run)
 
 
-def _add_buckets(where: _Where, window: Window) -> None:
-    """All buckets that make up the window, as wide ones as fit."""
-    if window.since is None and window.until is None:
-        where.add("width = 0")
+def _add_buckets(where: _Where, first: int | None, end: int | None) -> None:
+    if first is not None:
+        where.add("bucket >= ?", first)
+    if end is not None:
+        where.add("bucket < ?", end)
+
+
+def _seconds(window: Window) -> tuple[int | None, int | None]:
+    """First second of a window, and the one after its last."""
+    return (
+        None if window.since is None else window.since // _NS,
+        None if window.until is None else window.until // _NS + 1,
+    )
+
+
+def _cover(window: Window) -> Iterator[tuple[int, int | None, int | None]]:
+    """Buckets that make up a window: (width, first, end); wide in the middle, narrow at its ends."""
+    first, end = _seconds(window)
+    if first is None and end is None:
+        yield ALL_TIME, None, None
         return
-    where.add("width = 1")
-    if window.since is not None:
-        where.add("bucket >= ?", window.since // _NS)
-    if window.until is not None:
-        where.add("bucket <= ?", window.until // _NS)
+    for width, wider in zip(WIDTHS[::-1], WIDTHS[-2::-1], strict=False):
+        if first is not None:
+            begin, first = first, -(-first // wider) * wider
+            if end is not None and first >= end:
+                yield width, begin, end
+                return
+            yield width, begin, first
+        if end is not None:
+            last, end = end, end // wider * wider
+            yield width, end, last
+    yield WIDTHS[0], first, end

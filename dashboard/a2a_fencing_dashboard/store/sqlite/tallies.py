@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from typing import Final
 
 WIDTHS: Final = (3600, 60, 1)
-"""Seconds in a bucket; each is a multiple of the next. Width 0 is all of time."""
+"""Seconds in a bucket; each is a multiple of the next."""
+ALL_TIME: Final = 0
+"""The width of the one bucket that holds everything."""
 
 
 class TallyTable:
@@ -28,7 +30,7 @@ class TallyTable:
         """Writes what was added, at every width."""
         rows: Counter[tuple[int, int, int, str, str]] = Counter()
         for (second, replica, measure, detail), count in self._seconds.items():
-            rows[0, 0, replica, measure, detail] += count
+            rows[ALL_TIME, 0, replica, measure, detail] += count
             for width in WIDTHS:
                 rows[width, second - second % width, replica, measure, detail] += count
         self._seconds.clear()

@@ -6,6 +6,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 
 from a2a_fencing.facts import Fact, TaskKey
 from a2a_fencing_dashboard.store import codec, summary
@@ -104,16 +105,19 @@ class Writer:
 
     def _write_facts_of(self, instance: str, facts: Sequence[Fact], now_unix_nano: int) -> None:
         replica = self._replicas.get(instance)
-        replica.absorb(facts, now_unix_nano)
+        numbers = [fact.n for fact in facts]
+        replica.absorb(facts, numbers, now_unix_nano)
         self._tallies.add(replica.id, summary.counts(facts))
-        by_task: defaultdict[TaskKey | None, list[Fact]] = defaultdict(list)
-        for fact in facts:
-            by_task[fact.task].append(fact)
-        rows: list[tuple[int, int, int, bytes]] = []
-        for key, told in by_task.items():
-            task = 0 if key is None else self._tasks.absorb(key, told, replica)
-            rows += [(task, replica.id, fact.n, codec.encode(fact)) for fact in told]
-        self._db.executemany("INSERT INTO fact VALUES (?, ?, ?, ?)", rows)
+        self._db.executemany(
+            "INSERT INTO fact VALUES (?, ?, ?, ?)",
+            zip(
+                self._tasks.absorb(facts, replica),
+                repeat(replica.id),
+                numbers,
+                map(codec.encode, facts),
+                strict=False,
+            ),
+        )
 
 
 def _write_spans(db: sqlite3.Connection, spans: Collection[Span]) -> None:
