@@ -78,6 +78,9 @@ class Recorder:
         self._last = number
         values["id"] = self._prefix + str(number)
         values["kind"] = kind
+        if kind == c.EXECUTION:
+            # The fact of its start names an execution: no second id to make and to send.
+            values.setdefault("execution_id", values["id"])
         values["time_unix_nano"] = self._clock()
         values["replica"] = self.replica.id
         own_span = None
