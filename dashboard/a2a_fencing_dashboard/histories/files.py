@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Final
+
+import msgspec
 
 from a2a_fencing.facts import Fact, MalformedFactError
 from a2a_fencing_dashboard.histories import jaeger, otlp
 from a2a_fencing_dashboard.histories.errors import HistoryError
+from a2a_fencing_dashboard.receiver.otlp.decode import UndecodableError
+from a2a_fencing_dashboard.store import StoreError, open_store
 
 _SQLITE_MAGIC: Final = b"SQLite format 3\x00"
 _EXPECTED: Final = "expected OTLP JSON lines, Jaeger's JSON download or a dashboard store"
+_TOP_LEVEL: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def read_history(path: Path) -> Iterator[Fact]:
@@ -28,67 +32,57 @@ def read_history(path: Path) -> Iterator[Fact]:
     try:
         with path.open("rb") as file:
             is_store = file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
-        if is_store:
-            yield from _stored(path)
-        else:
-            with path.open(encoding="utf-8") as text:
-                yield from _written(text, path)
+        yield from _stored(path) if is_store else _written(path)
     except OSError as error:
         raise HistoryError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise HistoryError(f"{path}: not text; {_EXPECTED}") from None
 
 
 def _stored(path: Path) -> Iterator[Fact]:
-    # A store brings libraries that text formats do without.
-    from a2a_fencing_dashboard.store import StoreError, open_store
-
     try:
         store = open_store(f"sqlite:///{path.resolve()}")
+        try:
+            yield from store.facts()
+        finally:
+            store.close()
     except StoreError as error:
         raise HistoryError(str(error)) from error
-    try:
-        yield from store.facts()
-    except StoreError as error:
-        raise HistoryError(str(error)) from error
-    finally:
-        store.close()
 
 
-def _written(text: TextIO, path: Path) -> Iterator[Fact]:
+def _written(path: Path) -> Iterator[Fact]:
     """One JSON document a line or, where the first line is not one, a single document."""
     documents = 0
-    for number, line in enumerate(text, start=1):
-        if not line.strip():
-            continue
-        try:
-            document = json.loads(line)
-        except ValueError as error:
-            if documents:
-                raise HistoryError(f"{path}, line {number}: not JSON ({error})") from None
-            break
-        documents += 1
-        yield from _facts(document, f"{path}, line {number}")
-    else:
-        return
-    text.seek(0)
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                fields = _TOP_LEVEL.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                if documents or isinstance(error, msgspec.ValidationError):
+                    raise HistoryError(f"{path}, line {number}: {error}; {_EXPECTED}") from None
+                break
+            documents += 1
+            yield from _facts(line, fields, f"{path}, line {number}")
+        else:
+            return
+    document = path.read_bytes()
     try:
-        document = json.load(text)
-    except ValueError as error:
-        raise HistoryError(f"{path}: not JSON ({error}); {_EXPECTED}") from None
-    yield from _facts(document, str(path))
+        fields = _TOP_LEVEL.decode(document)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HistoryError(f"{path}: {error}; {_EXPECTED}") from None
+    yield from _facts(document, fields, str(path))
 
 
-def _facts(document: Any, place: str) -> Iterator[Fact]:
-    if otlp.is_document(document):
-        read = otlp.facts
-    elif jaeger.is_document(document):
-        read = jaeger.facts
-    else:
-        raise HistoryError(f"{place}: {_EXPECTED}")
+def _facts(document: bytes, fields: dict[str, msgspec.Raw], place: str) -> Iterator[Fact]:
+    signal = next((otlp.SIGNALS[name] for name in fields if name in otlp.SIGNALS), None)
     try:
-        yield from read(document)
+        if signal is not None:
+            yield from otlp.facts(document, signal)
+        elif jaeger.FIELD in fields:
+            yield from jaeger.facts(fields[jaeger.FIELD])
+        else:
+            raise HistoryError(f"{place}: {_EXPECTED}")
     except MalformedFactError as error:
         raise HistoryError(f"{place}: malformed fact: {error}") from error
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise HistoryError(f"{place}: not as it should be: {error!r}") from error
+    except (UndecodableError, msgspec.DecodeError, ValueError) as error:
+        raise HistoryError(f"{place}: {error}") from error

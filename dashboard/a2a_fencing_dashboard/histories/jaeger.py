@@ -5,47 +5,70 @@ Jaeger knows no arrays and keeps microseconds: a list comes as JSON text, times 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
 
 from a2a_fencing.facts import ATTRIBUTES, Fact, from_attributes, is_fact
 
-_LISTS = frozenset(attribute for attribute, types in ATTRIBUTES.values() if list in types)
+FIELD: Final = "data"
+"""The field of a download that holds its traces."""
+
+_LISTS: Final = frozenset(attribute for attribute, types in ATTRIBUTES.values() if list in types)
 
 
-def is_document(document: Any) -> bool:
-    """Whether this is a download of traces."""
-    return isinstance(document, dict) and isinstance(document.get("data"), list)
+class _Field(Struct):
+    key: str
+    type: str = ""
+    value: Any = None
 
 
-def facts(document: Mapping[str, Any]) -> Iterator[Fact]:
+class _Log(Struct):
+    timestamp: int
+    fields: list[_Field]
+
+
+class _Span(Struct):
+    trace_id: str = msgspec.field(name="traceID")
+    span_id: str = msgspec.field(name="spanID")
+    logs: list[_Log] | None = None
+
+
+class _Trace(Struct):
+    spans: list[_Span]
+
+
+_TRACES: Final = msgspec.json.Decoder(list[_Trace])
+
+
+def facts(traces: msgspec.Raw) -> Iterator[Fact]:
     """The facts among the logs of every span.
 
     Raises:
         MalformedFactError: A log claims to be a fact but cannot be one.
-        AttributeError, KeyError, TypeError, ValueError: The document is not Jaeger's.
+        msgspec.DecodeError, ValueError: These are not Jaeger's traces.
     """
-    for trace in document["data"]:
-        for span in trace["spans"]:
-            for log in span.get("logs") or ():
-                attributes = {field["key"]: _value(field) for field in log["fields"]}
+    for trace in _TRACES.decode(traces):
+        for span in trace.spans:
+            for log in span.logs or ():
+                attributes = {field.key: _value(field) for field in log.fields}
                 name = str(attributes.get("event", ""))
                 if is_fact(name, attributes):
                     yield from_attributes(
                         name,
                         attributes,
-                        time_unix_nano=int(log["timestamp"]) * 1000,
-                        trace_id=span.get("traceID"),
-                        span_id=span.get("spanID"),
+                        time_unix_nano=log.timestamp * 1000,
+                        trace_id=span.trace_id,
+                        span_id=span.span_id,
                     )
 
 
-def _value(field: Mapping[str, Any]) -> Any:
-    value = field.get("value")
-    if field.get("type") == "int64":
+def _value(field: _Field) -> Any:
+    if field.type == "int64" and isinstance(field.value, str):
         # Beyond what JavaScript counts exactly, Jaeger writes digits as text.
-        return int(value or 0)
-    if field["key"] in _LISTS and isinstance(value, str):
-        return json.loads(value)
-    return value
+        return int(field.value)
+    if field.key in _LISTS and isinstance(field.value, str):
+        return msgspec.json.decode(field.value)
+    return field.value

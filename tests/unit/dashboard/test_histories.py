@@ -96,7 +96,14 @@ def as_spans(facts: list[Fact]) -> dict[str, Any]:
         }
         for fact in facts
     ]
-    span = {"traceId": TRACE, "spanId": SPAN, "name": "save", "events": events}
+    span = {
+        "traceId": TRACE,
+        "spanId": SPAN,
+        "name": "save",
+        "startTimeUnixNano": "1700000000000000000",
+        "endTimeUnixNano": "1700000000000004000",
+        "events": events,
+    }
     return {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
 
 
@@ -155,6 +162,12 @@ def test_a_download_from_jaeger(tmp_path: Path) -> None:
     assert list(read_history(written(tmp_path / "trace.json", as_jaeger(FACTS)))) == FACTS
 
 
+def test_an_odd_span_does_not_hide_its_facts(tmp_path: Path) -> None:
+    export = as_spans(FACTS)
+    export["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["endTimeUnixNano"] = "-1"
+    assert list(read_history(written(tmp_path / "traces.jsonl", export))) == FACTS
+
+
 @pytest.mark.parametrize("form", [as_logs, as_jaeger])
 def test_one_document_over_many_lines(tmp_path: Path, form: Any) -> None:
     path = written(tmp_path / "pretty.json", form(FACTS), indent=2)
@@ -185,13 +198,15 @@ def spoilt(key: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"hello\n", "not JSON"),
-        (b"\x00\xff\xfe\n", "not text"),
-        (b"[1, 2]\n", "line 1: expected OTLP JSON lines, Jaeger's JSON download or a dashboard store"),
+        (b"hello\n", "expected OTLP JSON lines, Jaeger's JSON download or a dashboard store"),
+        (b"\x00\xff\xfe\n", "expected OTLP JSON lines"),
+        (b"[1, 2]\n", "line 1: "),
         (b'{"name": "x"}\n', "line 1: expected OTLP JSON lines"),
-        (b'{"resourceLogs": []}\n{"resourceLogs": [\n', "line 2: not JSON"),
-        (b'{"resourceLogs": [3]}\n', "line 1: not as it should be"),
-        (b'{"data": [{"traceID": "1"}]}\n', "line 1: not as it should be"),
+        (b'{"resourceLogs": []}\n{"resourceLogs": [\n', "line 2: "),
+        (b'{"resourceLogs": [3]}\n', "line 1: "),
+        (b'{"resourceLogs": []}\n{"x": "\xff"}\n', "line 2: "),
+        (b'{"data": [{"traceID": "1"}]}\n', "line 1: "),
+        (b'{"data": 3}\n', "line 1: "),
         (b"SQLite format 3\x00 and then nothing of the kind", "cannot open store"),
         (json.dumps(spoilt("a2a.fencing.fact.id", {"stringValue": "seven"})).encode(), "malformed fact"),
         (json.dumps(spoilt("a2a.task.state", {"intValue": "3"})).encode(), "malformed fact"),
