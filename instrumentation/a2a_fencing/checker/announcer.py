@@ -1,4 +1,4 @@
-"""From conclusions to findings: what is due is announced, once, and retracted when it no longer holds."""
+"""From conclusions to findings: what is due is announced once, and retracted once."""
 
 from __future__ import annotations
 

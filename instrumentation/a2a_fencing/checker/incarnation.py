@@ -141,7 +141,10 @@ class Incarnation:
                 self._unversioned(write, n)
             else:
                 self._accepted(write, n, write.version)
-        elif outcome == c.UNKNOWN or write.reason == c.OWN_COMMIT:
+            return
+        if write.origin == c.FROM_CONSUMER_FAILURE:
+            self.gave_up = max(self.gave_up or write, write, key=_when)
+        if outcome == c.UNKNOWN or write.reason == c.OWN_COMMIT:
             self.indeterminate.add(write)
         elif write.reason == c.STALE_BASE and write.base_version is not None:
             known = self.stale_base
