@@ -1,6 +1,4 @@
-"""OTLP in: decode, bound, acknowledge after commit."""
+"""OTLP in: decode, bound, acknowledge after commit.
 
-from a2a_fencing_dashboard.receiver.limits import Limits
-from a2a_fencing_dashboard.receiver.server import serve
-
-__all__ = ["Limits", "serve"]
+`server` runs it. `otlp` is of use without a web server, so nothing is imported here.
+"""
