@@ -23,6 +23,9 @@ DROPS: Final = "drops"
 DISPATCHES: Final = "dispatches"
 VIOLATIONS: Final = "violations"
 INFOS: Final = "infos"
+TASKS: Final = "tasks"
+"""By verdict."""
+TERMINAL_TASKS: Final = "terminal-tasks"
 
 SERIES: Final = (WRITES, CONFLICTS, REJECTIONS, DROPS, DISPATCHES, VIOLATIONS)
 """Measures that are shown over time."""
@@ -37,11 +40,13 @@ class TaskSummary:
         violations: How many standing findings violate.
         version_unix_nano: Replica's clock of the fact that told `state` and `version`.
         replicas: Row ids of the replicas that reported facts of it, in the order in which they did.
+        counted: What of `standing` is in the counts already.
     """
 
     __slots__ = (
         "conflicts",
         "context_id",
+        "counted",
         "dispatches",
         "drops",
         "facts",
@@ -80,11 +85,19 @@ class TaskSummary:
         self.first = 0
         self.last = 0
         self.replicas: list[int] = []
+        self.counted: tuple[tuple[str, str], ...] = ()
 
     @property
     def verdict(self) -> str:
         """Verdict over facts and findings."""
         return c.VIOLATED if self.violations else self.judged
+
+    @property
+    def standing(self) -> tuple[tuple[str, str], ...]:
+        """What the task itself counts as: (measure, detail)."""
+        if self.state in c.TERMINAL_STATES:
+            return (TASKS, self.verdict), (TERMINAL_TASKS, "")
+        return ((TASKS, self.verdict),)
 
     def absorb(self, fact: Fact) -> None:
         """Takes one more fact of this task into account."""
@@ -117,19 +130,21 @@ class TaskSummary:
             self.rejections += 1
 
     def _show(self, fact: Fact) -> None:
-        if fact.state is not None and self._is_newer(fact):
-            self.state = fact.state
-            self.version = fact.version
+        state, version = fact.state, fact.version
+        if state is None:
+            return
+        # A total order, so that it does not matter which fact arrives last: numbered versions tell, the
+        # clock where a store has none.
+        rank = (version if isinstance(version, int) else -1, fact.time_unix_nano, state)
+        if self.state is None or rank > self._rank:
+            self.state = state
+            self.version = version
             self.version_unix_nano = fact.time_unix_nano
 
-    def _is_newer(self, fact: Fact) -> bool:
-        if self.state is None:
-            return True
-        mine, theirs = self.version, fact.version
-        if isinstance(mine, int) and isinstance(theirs, int) and mine != theirs:
-            return theirs > mine
-        # One instant on the clock: an order that does not depend on which came first.
-        return (fact.time_unix_nano, fact.state or "") >= (self.version_unix_nano, self.state)
+    @property
+    def _rank(self) -> tuple[int, int, str]:
+        version = self.version if isinstance(self.version, int) else -1
+        return version, self.version_unix_nano, self.state or ""
 
 
 def counts(facts: Iterable[Fact]) -> Iterator[tuple[int, str, str, int]]:

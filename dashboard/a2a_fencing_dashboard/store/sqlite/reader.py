@@ -61,17 +61,18 @@ class Reader:
             totals: dict[str, dict[str, int]] = defaultdict(dict)
             for measure, detail, count in db.execute(*sql.totals(window)):
                 totals[measure][detail] = count
-            tasks, terminal, violated, unknown = db.execute(*sql.task_counts(window)).fetchone()
+            if window.since is not None or window.until is not None:
+                for measure, detail, count in db.execute(*sql.task_counts(window)):
+                    totals[measure][detail] = count
             replicas = self._replicas(db, window)
             newest = self._finding_rows(db, window, (), (c.CRITICAL, c.WARNING), 0, 1)
         missing = sum(replica.missing for replica in replicas)
-        facts = sum(totals[m.FACTS].values())
         return Overview(
-            verdict=_verdict(violated or 0, unknown or 0, missing, facts),
-            facts=facts,
+            verdict=_verdict(totals[m.TASKS], missing),
+            facts=sum(totals[m.FACTS].values()),
             missing=missing,
-            tasks=tasks,
-            terminal_tasks=terminal or 0,
+            tasks=sum(totals[m.TASKS].values()),
+            terminal_tasks=sum(totals[m.TERMINAL_TASKS].values()),
             writes=sum(totals[m.WRITES].values()),
             conflicts=totals[m.CONFLICTS],
             terminal_rejections=sum(totals[m.REJECTIONS].values()),
@@ -79,7 +80,7 @@ class Reader:
             dispatches=sum(totals[m.DISPATCHES].values()),
             violations=totals[m.VIOLATIONS],
             infos=totals[m.INFOS],
-            violated_tasks=violated or 0,
+            violated_tasks=totals[m.TASKS].get(c.VIOLATED, 0),
             executing=sum(replica.executing for replica in replicas if self._speaks(replica)),
             newest=newest[0] if newest else None,
         )
@@ -253,10 +254,11 @@ class Reader:
         return silent_ns < SILENT_AFTER * replica.interval_s * 1e9
 
 
-def _verdict(violated: int, unknown: int, missing: int, facts: int) -> str:
-    if violated:
+def _verdict(tasks: dict[str, int], missing: int) -> str:
+    if tasks.get(c.VIOLATED):
         return c.VIOLATED
-    return c.UNKNOWN if unknown or missing or not facts else c.FINE
+    # Nothing seen proves nothing.
+    return c.UNKNOWN if missing or tasks.get(c.UNKNOWN) or not tasks else c.FINE
 
 
 def _task_id(db: sqlite3.Connection, key: TaskKey) -> int:

@@ -20,6 +20,8 @@ APPLICATION_ID: Final = 0x41324146
 # run is NULL until the first heartbeat of the replica has told it, 0 when it has no label.
 # `task_list` holds all that lists of tasks are counted, filtered and sorted by, so that this never
 # reads the rows themselves. `task.replicas` repeats `replica_task`, for the rows that are shown.
+# `task_text` finds any part of an id: row 2 * task.id has task id and owner, row 2 * task.id + 1 the
+# context id, which may become known later.
 _TABLES: Final = """
 CREATE TABLE commits (count INTEGER NOT NULL);
 INSERT INTO commits VALUES (0);
@@ -91,6 +93,8 @@ CREATE TABLE replica_task (
     task INTEGER NOT NULL,
     PRIMARY KEY (replica, task)
 ) WITHOUT ROWID;
+
+CREATE VIRTUAL TABLE task_text USING fts5 (text, content = '', tokenize = 'trigram', columnsize = 0);
 
 CREATE TABLE fact (
     task INTEGER NOT NULL,

@@ -15,6 +15,8 @@ Query = tuple[str, list[Any]]
 
 _RUN: Final = "(SELECT id FROM run WHERE label = ?)"
 _NS: Final = 1_000_000_000
+_TRIGRAM: Final = 3
+"""Shorter texts are not in the index of texts."""
 
 TASK_COLUMNS: Final = (
     "task.id, store, owner, task_id, incarnation, context_id,"
@@ -93,13 +95,16 @@ def series(window: Window, bucket_s: int) -> Query:
 
 
 def task_counts(window: Window) -> Query:
-    """How many tasks, terminal ones, violated ones and undecided ones a window holds."""
+    """How many tasks a window holds, in measures and details as `totals` has them without a window."""
     where = _in_window(window)
     terminal = sorted(c.TERMINAL_STATES)
+    verdict = f"CASE verdict {' '.join(f'WHEN {n} THEN {v!r}' for n, v in enumerate(VERDICTS))} END"
     return (
-        f"SELECT count(*), sum(state IN ({marks(terminal)})), sum(verdict = ?), sum(verdict = ?)"
-        f" FROM task INDEXED BY task_list WHERE {where}",
-        [*terminal, VERDICTS.index(c.VIOLATED), VERDICTS.index(c.UNKNOWN), *where.parameters],
+        f"SELECT '{m.TASKS}', {verdict}, count(*) FROM task INDEXED BY task_list WHERE {where}"
+        " GROUP BY verdict UNION ALL"
+        f" SELECT '{m.TERMINAL_TASKS}', '', count(*) FROM task INDEXED BY task_list"
+        f" WHERE {where} AND state IN ({marks(terminal)})",
+        [*where.parameters, *where.parameters, *terminal],
     )
 
 
@@ -175,13 +180,14 @@ def _in_window(window: Window) -> _Where:
 
 
 def _add_filter(where: _Where, wanted: TaskFilter) -> None:
-    if wanted.text:
+    if len(wanted.text) >= _TRIGRAM:
+        phrase = '"' + wanted.text.replace('"', '""') + '"'
+        where.add("task.id IN (SELECT rowid / 2 FROM task_text WHERE text MATCH ?)", phrase)
+    elif wanted.text:
         pattern = f"%{_escaped(wanted.text)}%"
         where.add(
             "(task_id LIKE ? ESCAPE '\\' OR context_id LIKE ? ESCAPE '\\' OR owner LIKE ? ESCAPE '\\')",
-            pattern,
-            pattern,
-            pattern,
+            *(pattern, pattern, pattern),
         )
     where.any_of("state", wanted.states)
     where.any_of("verdict", [VERDICTS.index(verdict) for verdict in wanted.verdicts])

@@ -20,20 +20,28 @@ class TallyTable:
         """Works on the writing connection."""
         self._db = db
         self._seconds: Counter[tuple[int, int, str, str]] = Counter()
+        self._ever: Counter[tuple[int, str, str]] = Counter()
 
     def add(self, replica: int, counts: Iterable[tuple[int, str, str, int]]) -> None:
         """Adds (second since 1970, measure, detail, count), which may be negative."""
         for second, measure, detail, count in counts:
             self._seconds[second, replica, measure, detail] += count
 
+    def add_ever(self, replica: int, measure: str, detail: str, count: int) -> None:
+        """Adds a count, which may be negative, that has no place in time."""
+        self._ever[replica, measure, detail] += count
+
     def write(self) -> None:
         """Writes what was added, at every width."""
         rows: Counter[tuple[int, int, int, str, str]] = Counter()
+        for (replica, measure, detail), count in self._ever.items():
+            rows[ALL_TIME, 0, replica, measure, detail] += count
         for (second, replica, measure, detail), count in self._seconds.items():
             rows[ALL_TIME, 0, replica, measure, detail] += count
             for width in WIDTHS:
                 rows[width, second - second % width, replica, measure, detail] += count
         self._seconds.clear()
+        self._ever.clear()
         self._db.executemany(
             "INSERT INTO tally VALUES (?, ?, ?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET count = count + excluded.count",

@@ -13,6 +13,7 @@ import msgspec
 from a2a_fencing.facts import Fact, TaskKey
 from a2a_fencing_dashboard.store.errors import StoreError
 from a2a_fencing_dashboard.store.sqlite.replicas import Replica
+from a2a_fencing_dashboard.store.sqlite.tallies import TallyTable
 from a2a_fencing_dashboard.store.summary import VERDICTS, TaskSummary
 
 NO_TASK: Final = 0
@@ -52,13 +53,15 @@ _SELECT: Final = (
 class TaskTable:
     """Rows of tasks by key; those read or made last are remembered."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        """Works on the writing connection."""
+    def __init__(self, db: sqlite3.Connection, tallies: TallyTable) -> None:
+        """Works on the writing connection; `tallies` counts the tasks."""
         self._db = db
+        self._tallies = tallies
         self._by_key: dict[TaskKey, TaskSummary] = {}
-        self._new: dict[TaskKey, TaskSummary] = {}
+        self._new: dict[int, tuple[TaskKey, TaskSummary]] = {}
         self._touched: dict[int, TaskSummary] = {}
         self._new_pairs: list[tuple[int, int]] = []
+        self._new_texts: list[tuple[int, str]] = []
         (self._next_id,) = db.execute("SELECT coalesce(max(id), 0) + 1 FROM task").fetchone()
 
     def absorb(self, facts: Sequence[Fact], replica: Replica) -> list[int]:
@@ -70,6 +73,8 @@ class TaskTable:
                 rows.append(NO_TASK)
                 continue
             task = self._by_key.get(key) or self._find(key) or self._create(key, replica)
+            if task.context_id is None and fact.context_id is not None:
+                self._new_texts.append((2 * task.id + 1, fact.context_id))
             task.absorb(fact)
             rows.append(task.id)
             self._touched[task.id] = task
@@ -122,20 +127,43 @@ class TaskTable:
 
     def write(self) -> None:
         """Writes the rows that changed."""
+        changed, new = list(self._touched.values()), self._new
+        self._touched.clear()
+        for task in changed:
+            self._count(task)
+        self._db.executemany(_UPDATE, [(*_changing(t), t.id) for t in changed if t.id not in new])
         self._db.executemany(
             _INSERT,
             [
-                (task.id, k.task_id, k.owner, k.store, k.incarnation, task.origin, *_changing(task))
-                for k, task in self._new.items()
+                (
+                    row_id,
+                    key.task_id,
+                    key.owner,
+                    key.store,
+                    key.incarnation,
+                    task.origin,
+                    *_changing(task),
+                )
+                for row_id, (key, task) in new.items()
             ],
         )
-        for task in self._new.values():
-            self._touched.pop(task.id, None)
-        self._db.executemany(_UPDATE, [(*_changing(t), row_id) for row_id, t in self._touched.items()])
+        new.clear()
         self._db.executemany("INSERT INTO replica_task VALUES (?, ?)", self._new_pairs)
-        self._new.clear()
-        self._touched.clear()
         self._new_pairs.clear()
+        self._db.executemany("INSERT INTO task_text (rowid, text) VALUES (?, ?)", self._new_texts)
+        self._new_texts.clear()
+        self._evict()
+
+    def _count(self, task: TaskSummary) -> None:
+        standing = task.standing
+        if standing != task.counted:
+            for measure, detail in task.counted:
+                self._tallies.add_ever(task.origin, measure, detail, -1)
+            for measure, detail in standing:
+                self._tallies.add_ever(task.origin, measure, detail, 1)
+            task.counted = standing
+
+    def _evict(self) -> None:
         for key in list(islice(self._by_key, max(0, len(self._by_key) - REMEMBERED))):
             del self._by_key[key]
 
@@ -150,7 +178,9 @@ class TaskTable:
     def _create(self, key: TaskKey, replica: Replica) -> TaskSummary:
         task = TaskSummary(self._next_id, replica.id, replica.run)
         self._next_id += 1
-        self._by_key[key] = self._new[key] = task
+        self._by_key[key] = task
+        self._new[task.id] = key, task
+        self._new_texts.append((2 * task.id, f"{key.task_id}\n{key.owner}"))
         return task
 
     def _load(self, key: TaskKey) -> TaskSummary | None:
@@ -163,6 +193,7 @@ class TaskTable:
         for name, value in zip(_FIELDS, values, strict=True):
             setattr(task, name, value)
         task.replicas = msgspec.json.decode(replicas, type=list[int])
+        task.counted = task.standing
         return task
 
 

@@ -65,8 +65,8 @@ class Writer:
                 task = self._tasks.of(change.finding.task)
                 self._findings.apply(change, task, now_unix_nano=now_unix_nano)
             _write_spans(db, batch.spans)
-            self._tallies.write()
             self._tasks.write()
+            self._tallies.write()
             for replica in self._replicas.write():
                 self._tasks.settle_run(replica)
             db.execute("UPDATE commits SET count = count + 1")
@@ -77,8 +77,8 @@ class Writer:
 
     def _remember(self) -> None:
         self._replicas = ReplicaTable(self._db)
-        self._tasks = TaskTable(self._db)
         self._tallies = TallyTable(self._db)
+        self._tasks = TaskTable(self._db, self._tallies)
         self._findings = FindingTable(self._db, self._replicas, self._tallies)
 
     @contextmanager
