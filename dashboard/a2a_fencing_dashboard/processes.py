@@ -80,9 +80,9 @@ class Supervisor:
         """File descriptors, one a child, that become readable when it ends."""
         return [child.sentinel for child in self._children]
 
-    def check(self) -> None:
-        """Raises `ChildError` when a child has ended."""
-        self._raise_if_ended(timeout_s=0)
+    def check(self, *, within_s: float = 0) -> None:
+        """Raises `ChildError` when a child has ended, or does so in the next `within_s` seconds."""
+        self._raise_if_ended(timeout_s=within_s)
 
     def wait(self) -> None:
         """Blocks until a child ends, and raises `ChildError` then."""

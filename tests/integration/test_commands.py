@@ -146,3 +146,28 @@ def test_a_default_port_that_is_taken_gives_way_to_the_next(tmp_path: Path) -> N
             )
             with urllib.request.urlopen(request, timeout=30) as response:
                 assert response.status == 200
+
+
+def test_the_demo_ends_with_its_table_when_it_is_interrupted(tmp_path: Path) -> None:
+    arguments = ("demo", "--headless", "--seconds", "600", "--folder", str(tmp_path))
+    with running(tmp_path, *arguments) as process:
+        told(process, "load")
+        family = children(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+        assert (process.returncode, err) == (0, "")
+        assert "history complete: " in out
+        assert have_ended(family)
+
+
+def test_a_replica_that_dies_ends_the_demo_with_its_name(tmp_path: Path) -> None:
+    arguments = ("demo", "--headless", "--seconds", "600", "--folder", str(tmp_path))
+    with running(tmp_path, *arguments) as process:
+        lines = told(process, "load")
+        port = int(lines["replicas"].split()[0].rpartition(":")[2])
+        family = children(process.pid)
+        os.kill(next(pid for pid in family if listens(pid, port)), signal.SIGKILL)
+        _, err = process.communicate()
+        assert process.returncode == 1
+        assert err == f"a2a-fencing: api-0 was ended by SIGKILL (logs in {tmp_path})\n"
+        assert have_ended(family)

@@ -63,7 +63,7 @@ async def _stored_states(db: AsyncConnection, tasks: Collection[str]) -> dict[st
     rows = await db.execute(
         select(TaskModel.id, type_coerce(TaskModel.status, JSON)).where(TaskModel.id.in_(tasks))
     )
-    return {task: _state(status["state"]) for task, status in rows.tuples()}
+    return {task: _state(status["state"]) for task, status in rows.all()}
 
 
 async def _logged_ends(db: AsyncConnection, tasks: Collection[str]) -> list[tuple[str, str]]:
@@ -72,7 +72,7 @@ async def _logged_ends(db: AsyncConnection, tasks: Collection[str]) -> list[tupl
             TaskEventModel.task_id.in_(tasks)
         )
     )
-    ends = ((task, _event_state(data)) for task, data in rows.tuples())
+    ends = ((task, _event_state(data)) for task, data in rows.all())
     return [(task, state) for task, state in ends if state in c.TERMINAL_STATES]
 
 

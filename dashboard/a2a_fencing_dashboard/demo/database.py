@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from a2a.server.cluster import DatabaseTaskEventStream, VersionedDatabaseTaskStore
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -57,12 +57,22 @@ def prepare(dsn: str) -> None:
         DatabaseError: The database cannot be used.
     """
     try:
+        if dsn.startswith("sqlite+"):
+            _try_sqlite(dsn)
         asyncio.run(_create_tables(dsn))
     except ModuleNotFoundError as error:
         raise DatabaseError(f"its driver is not installed: {error.name}") from error
     except (SQLAlchemyError, OSError) as error:
         reason = getattr(error, "orig", None) or error
         raise DatabaseError(str(reason).partition("\n")[0]) from error
+
+
+def _try_sqlite(dsn: str) -> None:
+    # aiosqlite leaves a thread behind when it cannot open a file, and that thread has the last word.
+    engine = create_engine(make_url(dsn).set(drivername="sqlite"))
+    with engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA schema_version")
+    engine.dispose()
 
 
 async def _create_tables(dsn: str) -> None:

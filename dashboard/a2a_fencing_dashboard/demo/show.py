@@ -38,8 +38,9 @@ def run(
     """
     cluster = Cluster(supervisor, settings, endpoint=endpoint)
     say(f"replicas   {' '.join(cluster.urls)}")
-    say(f"load       {_load(settings)}")
-    tally = cluster.work()
+    with cluster.stoppable():
+        say(f"load       {_load(settings)}")
+        tally = cluster.work()
     cluster.stop()
     store = open_store(store_url)
     try:
