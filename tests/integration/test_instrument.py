@@ -87,6 +87,31 @@ async def test_twice_is_once(no_network: None) -> None:
     assert recorder.active() is None
 
 
+async def test_a_capture_inside_an_instrumented_process_records_each_fact_once(
+    no_network: None, tmp_path
+) -> None:
+    from support.cluster import cluster, message, status, submitted
+
+    async def completes(context, queue):
+        await queue.enqueue_event(submitted(context))
+        await queue.enqueue_event(status(context, "COMPLETED"))
+
+    a2a_fencing.instrument()
+    try:
+        outer = recorder.active()
+        async with cluster(f"sqlite+aiosqlite:///{tmp_path}/t.db", completes) as (node,):
+            with capture() as history:
+                before = outer.last
+                await node.handler.on_message_send(message(), CALL)
+                assert outer.last == before
+            assert recorder.active() is outer
+        kinds = sorted(fact.kind for fact in history.facts)
+        assert kinds == ["answer", "execution", "execution", "write", "write"]
+        assert history.check().ok
+    finally:
+        a2a_fencing.uninstrument()
+
+
 async def test_a_wrapper_put_over_ours_survives_and_ours_goes(no_network: None) -> None:
     seen: list[str] = []
 

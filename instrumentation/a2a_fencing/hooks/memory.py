@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 from typing import NamedTuple
 
 from a2a_fencing.facts import TaskKey, Version
@@ -25,10 +26,10 @@ class Known(NamedTuple):
 
 
 class _Task:
-    __slots__ = ("incarnation", "known", "unresolved")
+    __slots__ = ("key", "known", "unresolved")
 
-    def __init__(self) -> None:
-        self.incarnation = 0
+    def __init__(self, key: TaskKey) -> None:
+        self.key = key
         self.known: OrderedDict[Version, Known] = OrderedDict()
         self.unresolved: Version | bool = False
 
@@ -48,7 +49,7 @@ class TaskMemory:
     def key(self, store: str, owner: str, task_id: str) -> TaskKey:
         """The task key, with the incarnation as far as this process has seen deletions."""
         task = self._tasks.get((store, owner, task_id))
-        return TaskKey(store, owner, task_id, task.incarnation if task is not None else 0)
+        return task.key if task is not None else TaskKey(store, owner, task_id)
 
     def saw(self, key: TaskKey, version: Version, state: str, fact_id: str | None = None) -> None:
         """Records that the store holds `state` at `version`.
@@ -80,7 +81,7 @@ class TaskMemory:
         """Starts a new incarnation."""
         with self._lock:
             task = self._task(key)
-            task.incarnation += 1
+            task.key = replace(task.key, incarnation=task.key.incarnation + 1)
             task.known.clear()
             task.unresolved = False
 
@@ -107,8 +108,7 @@ class TaskMemory:
         name = (key.store, key.owner, key.task_id)
         task = self._tasks.get(name)
         if task is None:
-            task = self._tasks[name] = _Task()
-            task.incarnation = key.incarnation
+            task = self._tasks[name] = _Task(key)
             if len(self._tasks) > self._limit:
                 self._tasks.popitem(last=False)
         else:

@@ -44,10 +44,10 @@ class Patches:
         """
         missing = []
         for owner, owner_name, method, wrapper in targets:
-            if owner is not None and method in owner.__dict__:
-                self.wrap(owner, method, wrapper)
-            else:
+            if owner is None or method not in owner.__dict__:
                 missing.append(f"{owner_name}.{method}")
+            elif not _is_ours(owner.__dict__[method]):
+                self.wrap(owner, method, wrapper)
         return missing
 
     def wrap_overrides(self, base: type, name: str, wrapper: Wrapper) -> None:
