@@ -64,7 +64,10 @@ def main() -> None:
         return
     view.enter(seen)
     try:
-        page.run()
+        if seen.queries.replicas(seen.at, Window()):
+            page.run()
+        else:
+            parts.nothing_yet(settings)
     except StoreError as error:
         parts.unreadable(error)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from a2a_fencing.facts import TaskKey
+from a2a_fencing_dashboard.ui.words import shown
 
 OVERVIEW: Final = "pages/overview.py"
 TASKS: Final = "pages/tasks.py"
@@ -37,9 +38,18 @@ def task_key(query: Mapping[str, str]) -> TaskKey | None:
     return TaskKey(query["store"], query["owner"], query["task"], int(incarnation))
 
 
+TASK_CELL: Final = r"(?:.*#|.*[?&]task=)([^&#]*)"
+"""Finds in a `task_url` what a table cell shows: the fragment, else the task id."""
+
+
 def task_url(key: TaskKey, scope: Query) -> str:
-    """Link to a task's page for table cells, which take URLs only."""
-    return "/task?" + urlencode({**task_query(key), **scope}, doseq=True)
+    """Link to a task's page for table cells, which take nothing but a URL.
+
+    An id that is not fit to be shown as it is comes once more as the fragment, made fit.
+    """
+    url = "/task?" + urlencode({**task_query(key), **scope}, doseq=True)
+    cell = shown(key.task_id, 60)
+    return url if cell == key.task_id else f"{url}#{quote(cell, safe='')}"
 
 
 def trace_url(jaeger_url: str | None, trace_id: str | None) -> str | None:

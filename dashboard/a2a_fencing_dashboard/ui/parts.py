@@ -16,7 +16,6 @@ from a2a_fencing_dashboard.store import StoreError
 from a2a_fencing_dashboard.ui import links
 from a2a_fencing_dashboard.ui.links import Query
 from a2a_fencing_dashboard.ui.settings import Settings
-from a2a_fencing_dashboard.ui.verdict import NOTHING
 from a2a_fencing_dashboard.ui.words import RULE_MEANINGS, VERDICT_WORDS, Names, count, named, shown
 
 _STYLES: Final = Path(__file__).with_name("style.css")
@@ -28,7 +27,7 @@ CHART: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["lasso2d", "sel
 
 TASK_COLUMNS: Final[dict[str, Any]] = {
     "verdict": st.column_config.TextColumn(width=100),
-    "task": st.column_config.LinkColumn(display_text=r"[?&]task=([^&]*)", width=285, alignment="left"),
+    "task": st.column_config.LinkColumn(display_text=links.TASK_CELL, width=285, alignment="left"),
     "state": st.column_config.TextColumn(width=140),
     "version": st.column_config.TextColumn(width=70),
     "broken rules": st.column_config.TextColumn(width=280),
@@ -44,11 +43,12 @@ TASK_COLUMNS: Final[dict[str, Any]] = {
 
 Side = Literal["left", "right"]
 
+_NOTHING: Final = "nothing"
 _ICONS: Final = {
     c.VIOLATED: ":material/gpp_bad:",
     c.UNKNOWN: ":material/gpp_maybe:",
     c.FINE: ":material/verified_user:",
-    NOTHING: ":material/sensors_off:",
+    _NOTHING: ":material/sensors_off:",
 }
 
 
@@ -124,14 +124,14 @@ def pairs(rows: Sequence[tuple[str, str]], *, key: str) -> None:
                 st.text(shown(value, 120))
 
 
-def task_link(key: TaskKey, scope: Query) -> None:
+def task_link(key: TaskKey) -> None:
     """The way to a task's page."""
     st.page_link(
         links.TASK,
         label="Open the task",
         icon=":material/arrow_forward:",
         icon_position="right",
-        query_params=links.task_query(key) | scope,
+        query_params=links.task_query(key),
     )
 
 
@@ -145,7 +145,7 @@ def showing(first: int, number: int, total: int, noun: str) -> None:
 
 def nothing_yet(settings: Settings) -> None:
     """For a store without facts: what to do to get some."""
-    with verdict_box(NOTHING, "No replica has reported yet."):
+    with verdict_box(_NOTHING, "No replica has reported yet."):
         if settings.receiver_url:
             st.text(f"The receiver listens on {settings.receiver_url}. In your A2A server:")
         else:
@@ -155,11 +155,11 @@ def nothing_yet(settings: Settings) -> None:
         st.code("a2a-fencing demo", language="shell")
 
 
-def nothing_here(what: str, *, page: str, action: str, query: Query) -> None:
-    """For a selection that holds nothing: says so, and how to widen it. All text is ours."""
-    with st.container(border=True, key="nothing-here", horizontal=True, vertical_alignment="center"):
-        st.text(what)
-        st.page_link(page, label=action, query_params=query)
+def nothing_here(what: str) -> st.delta_generator.DeltaGenerator:
+    """For a selection that holds nothing: says so; how to widen it is written beside. `what` is ours."""
+    box = st.container(border=True, key="nothing-here", horizontal=True, vertical_alignment="center")
+    box.text(what, width="content")
+    return box
 
 
 def unreadable(error: StoreError) -> None:

@@ -38,7 +38,7 @@ class Scope:
 
     @property
     def query(self) -> Query:
-        """The URL parameters that select it."""
+        """The URL parameters that select it; links within the dashboard carry them by themselves."""
         query: Query = {}
         if self.run is not None:
             query["run"] = self.run
@@ -97,3 +97,9 @@ def select(runs: Sequence[str]) -> Scope:
         width=150,
     )
     return Scope(run=None if run == ALL_RUNS else run, range=time_range or ALL_TIME)
+
+
+def clear() -> None:
+    """Selects everything again; for buttons."""
+    st.session_state["run"] = ALL_RUNS
+    st.session_state["range"] = ALL_TIME

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import streamlit as st
+from starlette.middleware import Middleware
 
+from a2a_fencing_dashboard.ui.access import TokenGate
 from a2a_fencing_dashboard.ui.settings import Settings
 
 _SCRIPT: Final = Path(__file__).with_name("app.py").resolve()
+
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 _CONFIG: Final[Mapping[str, Any]] = {
     "server.headless": True,
@@ -63,10 +67,16 @@ def serve(
         port: Port to bind; the next free one is taken when it is in use.
         jaeger_url: Base URL of a Jaeger UI to link traces to.
         receiver_url: Where facts are taken in, shown while there are none.
-        token: What a browser must present; None lets everybody in who reaches the address.
+        token: What a browser must present, as `access` describes; None lets everybody in who reaches
+            the address.
     """
     os.environ.update(Settings(store_url, jaeger_url, receiver_url).to_environment())
     # Streamlit reads the arguments of whatever started it; they are not for the pages.
     sys.argv[1:] = []
-    app = st.App(_SCRIPT)
-    app.run(config={**_CONFIG, "server.address": host, "server.port": port})
+    gates = [Middleware(TokenGate, token=token)] if token else []
+    app = st.App(_SCRIPT, middleware=gates)
+    config = {**_CONFIG, "server.address": host, "server.port": port}
+    if host in _LOOPBACK:
+        # Pages of other sites cannot reach a dashboard on this machine through a name of their own.
+        config["server.allowedHosts"] = list(_LOOPBACK)
+    app.run(config=config)

@@ -11,16 +11,13 @@ from a2a_fencing_dashboard.store.protocol import Overview, ReplicaRow
 from a2a_fencing_dashboard.ui.queries import is_silent
 from a2a_fencing_dashboard.ui.words import RULE_MEANINGS, Names, clock, count, replica_name, shown
 
-NOTHING: Final = "nothing"
-"""No fact has arrived."""
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """A verdict as a person reads it.
 
     Attributes:
-        kind: A verdict of `conventions`, or `NOTHING`.
+        kind: ``"violated"``, ``"unknown"`` or ``"fine"``.
         headline: One sentence.
         doubts: Why more cannot be said; empty when the history is complete.
         completeness: How many of the facts that were numbered have arrived.
@@ -44,8 +41,6 @@ def judge(
     A replica that fell silent in the middle of its work may have done something that nobody has told
     yet: this turns *fine* into *unknown*, which the store cannot know, as it does not watch the clock.
     """
-    if not overview.facts and not replicas:
-        return Judgement(NOTHING, "No facts have arrived yet.", (), "")
     doubts = tuple(_doubts(replicas, names, now_unix_nano, zone))
     completeness = _completeness(replicas)
     if overview.verdict == c.VIOLATED:

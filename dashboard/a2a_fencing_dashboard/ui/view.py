@@ -48,8 +48,13 @@ class View:
 
     @property
     def names(self) -> words.Names:
-        """What to call any replica of the store."""
+        """What to call any replica of the store, where its run is known."""
         return words.replica_names(self.queries.replicas(self.at, Window()))
+
+    @property
+    def names_apart(self) -> words.Names:
+        """What to call the replicas of the selected run, or of all runs side by side."""
+        return words.replica_names(self.replicas, across_runs=True)
 
 
 def enter(view: View) -> None:

@@ -7,6 +7,7 @@ pages hand the result only to elements that do not interpret it.
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Final
@@ -116,6 +117,12 @@ def clock(unix_nano: int, zone: str | None) -> str:
     return moment(unix_nano, zone).strftime("%H:%M:%S")
 
 
+def when(unix_nano: int, now_unix_nano: int, zone: str | None) -> str:
+    """Time of day, with the date when it was not today. Stays true while a page is not redrawn."""
+    then, now = moment(unix_nano, zone), moment(now_unix_nano, zone)
+    return then.strftime("%H:%M:%S" if then.date() == now.date() else "%Y-%m-%d %H:%M:%S")
+
+
 def moment(unix_nano: int, zone: str | None) -> datetime:
     """The instant as an aware datetime in this time zone (IANA name; UTC when None or unknown)."""
     return datetime.fromtimestamp(unix_nano / 1_000_000_000, tz=_zone(zone))
@@ -129,12 +136,18 @@ def _zone(name: str | None) -> ZoneInfo | timezone:
         return timezone.utc
 
 
-def replica_names(replicas: Sequence[ReplicaRow]) -> dict[str, str]:
-    """What to call each replica: its name, with a part of its instance id where names repeat."""
-    names = [row.name for row in replicas]
+def replica_names(replicas: Sequence[ReplicaRow], *, across_runs: bool = False) -> dict[str, str]:
+    """What to call each replica: its name, with a part of its instance id where names repeat.
+
+    Args:
+        replicas: All that may have to be told apart.
+        across_runs: Whether replicas of different runs are shown side by side. Otherwise a name that
+            was used in an earlier run too stays as it is.
+    """
+    uses = Counter((row.name, None if across_runs else row.run) for row in replicas)
     return {
         row.replica: shown(row.name, 40)
-        if row.name and names.count(row.name) == 1
+        if row.name and uses[row.name, None if across_runs else row.run] == 1
         else shown(f"{row.name} {row.replica[:4]}".strip(), 40)
         for row in replicas
     }

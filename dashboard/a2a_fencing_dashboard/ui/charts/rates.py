@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from a2a_fencing_dashboard.store.protocol import SeriesPoint
 from a2a_fencing_dashboard.ui import palette
@@ -23,7 +23,12 @@ MEASURES: Final[Mapping[str, str]] = {
 }
 
 _ROW_PX: Final = 84
+_AROUND_PX: Final = 70
+_FILLED: Final = 0.7
+"""Part of a row that its chart takes; the title has the rest."""
 _NS: Final = 1_000_000_000
+
+Counts = npt.NDArray[np.float64]
 
 
 def rates(
@@ -40,62 +45,100 @@ def rates(
         buckets: Starts of all buckets to draw, seconds since 1970; the step is their size.
         zone: Time zone of the labels; UTC when None.
     """
-    counts: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
-    for point in points:
-        counts[point.measure, point.replica][point.bucket_unix_s] = point.count
-    figure = make_subplots(rows=len(MEASURES), cols=1, shared_xaxes=True, vertical_spacing=0.07)
-    times = [moment(second * _NS, zone) for second in buckets]
-    for row, (measure, title) in enumerate(MEASURES.items(), start=1):
-        highest = 0.0
-        for index, (replica, name) in enumerate(replicas):
-            counted = counts.get((measure, replica), {})
-            values = [counted.get(second, 0) / buckets.step for second in buckets]
-            highest = max(highest, *values, 0.0)
-            color, dash = palette.replica_line(index)
-            figure.add_trace(
-                go.Scatter(
-                    x=times,
-                    y=values,
-                    mode="lines",
-                    line={"color": color, "dash": dash, "width": 1.8, "shape": "hv"},
-                    name=figure_text(name, 40),
-                    legendgroup=replica,
-                    showlegend=row == 1,
-                    hovertemplate="%{y:.3~g}/s",
-                ),
-                row,
-                1,
-            )
-        top = max(highest, 1 / buckets.step)
-        figure.update_yaxes(
-            range=[-0.06 * top, 1.12 * top],
-            tickvals=[0, highest] if highest else [0],
-            ticktext=["0", f"{highest:.3g}"] if highest else ["0"],
-            fixedrange=True,
-            zeroline=False,
-            row=row,
-            col=1,
-        )
-        figure.add_annotation(
-            text=f"{title} per second",
-            xref="x domain",
-            yref="y domain",
-            x=0,
-            y=1.04,
-            xanchor="left",
-            yanchor="bottom",
-            showarrow=False,
-            font={"size": 12},
-            row=row,
-            col=1,
-        )
-    figure.update_xaxes(showgrid=False)
-    figure.update_layout(
-        height=70 + _ROW_PX * len(MEASURES),
-        margin={"l": 8, "r": 8, "t": 46, "b": 8},
-        hovermode="x unified",
-        dragmode="zoom",
-        uirevision="rates",
-        legend={"orientation": "h", "y": 1, "yanchor": "top", "yref": "container", "x": 0},
+    counts = _counts(points, buckets)
+    times = np.array(
+        [moment(second * _NS, zone).replace(tzinfo=None) for second in buckets], "datetime64[s]"
     )
-    return figure
+    layout: dict[str, Any] = {
+        "annotations": [_title(row, title) for row, title in enumerate(MEASURES.values())],
+        "height": _AROUND_PX + _ROW_PX * len(MEASURES),
+        "margin": {"l": 8, "r": 8, "t": 46, "b": 8},
+        "hovermode": "x unified",
+        "dragmode": "zoom",
+        "uirevision": "rates",
+        "legend": {"orientation": "h", "y": 1, "yanchor": "top", "yref": "container", "x": 0},
+    }
+    for row, measure in enumerate(MEASURES):
+        highest = max((count.max() for (name, _), count in counts.items() if name == measure), default=0)
+        layout[f"yaxis{_suffix(row)}"] = _scale(row, highest / buckets.step, buckets.step)
+        layout[f"xaxis{_suffix(row)}"] = _time_axis(row)
+    lines = [
+        _line(index, name, replica, times, counts.get((measure, replica)), buckets.step, row)
+        for row, measure in enumerate(MEASURES)
+        for index, (replica, name) in enumerate(replicas)
+    ]
+    return go.Figure(lines, layout)
+
+
+def _counts(points: Sequence[SeriesPoint], buckets: range) -> dict[tuple[str, str], Counts]:
+    """Measure and replica -> count in each bucket; only those that counted something."""
+    counts: dict[tuple[str, str], Counts] = {}
+    for point in points:
+        if point.bucket_unix_s in buckets:
+            key = point.measure, point.replica
+            counts.setdefault(key, np.zeros(len(buckets)))[buckets.index(point.bucket_unix_s)] = (
+                point.count
+            )
+    return counts
+
+
+def _line(
+    index: int, name: str, replica: str, times: Any, counted: Counts | None, bucket_s: int, row: int
+) -> go.Scatter:
+    color, dash = palette.replica_line(index)
+    return go.Scatter(
+        x=times,
+        y=np.zeros(len(times)) if counted is None else counted / bucket_s,
+        xaxis=f"x{_suffix(row)}",
+        yaxis=f"y{_suffix(row)}",
+        mode="lines",
+        line={"color": color, "dash": dash, "width": 1.8, "shape": "hv"},
+        name=figure_text(name, 40),
+        legendgroup=replica,
+        showlegend=row == 0,
+        hovertemplate="%{y:.3~g}/s",
+    )
+
+
+def _time_axis(row: int) -> dict[str, Any]:
+    """All rows move together; only the last one is labelled."""
+    return {
+        "anchor": f"y{_suffix(row)}",
+        "matches": "x" if row else None,
+        "showticklabels": row == len(MEASURES) - 1,
+        "showgrid": False,
+    }
+
+
+def _scale(row: int, highest: float, bucket_s: int) -> dict[str, Any]:
+    """An axis that says no more than its zero and its peak."""
+    top = highest or 1 / bucket_s
+    below = (len(MEASURES) - 1 - row) / len(MEASURES)
+    return {
+        "anchor": f"x{_suffix(row)}",
+        "domain": [below, below + _FILLED / len(MEASURES)],
+        "range": [-0.06 * top, 1.12 * top],
+        "tickvals": [0, highest] if highest else [0],
+        "ticktext": ["0", f"{highest:.3g}"] if highest else ["0"],
+        "fixedrange": True,
+        "zeroline": False,
+    }
+
+
+def _title(row: int, measure: str) -> dict[str, Any]:
+    return {
+        "text": f"{measure} per second",
+        "xref": f"x{_suffix(row)} domain",
+        "yref": f"y{_suffix(row)} domain",
+        "x": 0,
+        "y": 1.04,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": 12},
+    }
+
+
+def _suffix(row: int) -> str:
+    """Plotly calls the axes of the first row x and y, those of the second x2 and y2."""
+    return str(row + 1) if row else ""

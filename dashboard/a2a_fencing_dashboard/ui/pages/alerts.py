@@ -10,7 +10,7 @@ import streamlit as st
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.protocol import FindingRow
-from a2a_fencing_dashboard.ui import links, parts, words
+from a2a_fencing_dashboard.ui import links, parts, scope, words
 from a2a_fencing_dashboard.ui.queries import FindingQuery
 from a2a_fencing_dashboard.ui.view import View, current
 
@@ -90,30 +90,26 @@ def _group(view: View, task: TaskKey, rows: list[FindingRow], index: int) -> Non
                 with st.container(key=f"id-{index}", width="content"):
                     st.text(words.shown(task.task_id, 80))
                 with st.container(key=f"small-print-{index}", width="content"):
-                    when = f"{words.clock(newest, view.zone)}, {words.ago(newest, view.now)}"
+                    when = words.when(newest, view.now, view.zone)
                     st.text(f"owner {words.shown(task.owner, 60)} · {when}")
-            parts.task_link(task, view.scope.query)
+            parts.task_link(task)
         for row in rows:
             parts.finding_line(row.finding, view.names)
 
 
 def _nothing(view: View, *, filtered: bool) -> None:
     if filtered:
-        parts.nothing_here(
-            "No finding matches these filters.",
-            page=links.ALERTS,
-            action="Clear the filters",
-            query=view.scope.query,
-        )
-    elif not view.replicas:
-        parts.nothing_yet(view.settings)
+        with parts.nothing_here("No finding matches these filters."):
+            st.button("Clear the filters", type="tertiary", on_click=_clear)
     else:
-        parts.nothing_here(
-            "No rule was broken in this run and time range.",
-            page=links.OVERVIEW,
-            action="See what was watched",
-            query=view.scope.query,
-        )
+        with parts.nothing_here("No rule was broken in this run and time range."):
+            st.page_link(links.OVERVIEW, label="See what was watched")
+            if view.scope.query:
+                st.button("Show all runs and times", type="tertiary", on_click=scope.clear)
+
+
+def _clear() -> None:
+    st.session_state["severity"] = st.session_state["rule"] = []
 
 
 render(current())

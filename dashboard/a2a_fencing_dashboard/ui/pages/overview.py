@@ -10,29 +10,27 @@ from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store.protocol import FindingRow, Overview
 from a2a_fencing_dashboard.ui import frames, parts, scope, words
 from a2a_fencing_dashboard.ui.charts.rates import rates
-from a2a_fencing_dashboard.ui.links import Query
 from a2a_fencing_dashboard.ui.parts import Figure
-from a2a_fencing_dashboard.ui.verdict import NOTHING, judge
+from a2a_fencing_dashboard.ui.verdict import judge
 from a2a_fencing_dashboard.ui.view import View, current
 
 
 def render(view: View) -> None:
     """Draws the page."""
     overview = view.queries.overview(view.at, view.window)
-    judgement = judge(overview, view.replicas, view.names, view.now, view.zone)
-    if judgement.kind == NOTHING:
-        parts.nothing_yet(view.settings)
-        return
+    judgement = judge(overview, view.replicas, view.names_apart, view.now, view.zone)
     with parts.verdict_box(judgement.kind, judgement.headline):
         if overview.newest is not None:
             _newest(overview.newest, view)
         with st.container(key="small-print"):
             st.text(" ".join([judgement.completeness, *judgement.doubts]))
-    _numbers(overview, view)
+    _numbers(overview)
     _rates(view)
     parts.heading("Replicas")
     st.dataframe(
-        frames.colored(frames.replicas(view.replicas, view.names, view.now, view.zone), ("alive",)),
+        frames.colored(
+            frames.replicas(view.replicas, view.names_apart, view.now, view.zone), ("alive",)
+        ),
         hide_index=True,
         key="replicas",
         column_config={
@@ -47,44 +45,44 @@ def render(view: View) -> None:
 def _newest(row: FindingRow, view: View) -> None:
     task = row.finding.task
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.text(f"Newest, {words.ago(row.seen_unix_nano, view.now)}:", width="content")
+        st.text(f"Newest, {words.when(row.seen_unix_nano, view.now, view.zone)}:", width="content")
         st.text(words.named(row.finding.explanation, view.names), width="content")
-        parts.task_link(task, view.scope.query)
+        parts.task_link(task)
 
 
-def _numbers(overview: Overview, view: View) -> None:
+def _numbers(overview: Overview) -> None:
     violations, fence, load = st.columns(3)
     with violations:
-        parts.figures("Violations by rule", _violations(overview, view), empty="none", key="violations")
+        parts.figures("Violations by rule", _violations(overview), empty="none", key="violations")
     with fence:
-        parts.figures("Fence held", _fence(overview, view), key="fence")
+        parts.figures("Fence held", _fence(overview), key="fence")
     with load:
-        parts.figures("Load", _load(overview, view), key="load")
+        parts.figures("Load", _load(overview), key="load")
 
 
-def _violations(overview: Overview, view: View) -> list[Figure]:
+def _violations(overview: Overview) -> list[Figure]:
     return [
         Figure(
             words.shown(rule, 40),
             words.count(number),
-            _list(view, rule=rule),
+            {"rule": rule},
             note=words.RULE_MEANINGS.get(rule, ""),
         )
         for rule, number in _most_first(overview.violations)
     ]
 
 
-def _fence(overview: Overview, view: View) -> list[Figure]:
+def _fence(overview: Overview) -> list[Figure]:
     refused = [
-        Figure(f"{words.shown(reason, 40)} conflicts", words.count(number), _list(view, has="conflict"))
+        Figure(f"{words.shown(reason, 40)} conflicts", words.count(number), {"has": "conflict"})
         for reason, number in _most_first(overview.conflicts)
     ]
     dropped = [
-        Figure(f"dropped, {words.shown(reason, 40)}", words.count(number), _list(view, has="drop"))
+        Figure(f"dropped, {words.shown(reason, 40)}", words.count(number), {"has": "drop"})
         for reason, number in _most_first(overview.drops)
     ]
     rejected = Figure(
-        "terminal rejections", words.count(overview.terminal_rejections), _list(view, has="rejection")
+        "terminal rejections", words.count(overview.terminal_rejections), {"has": "rejection"}
     )
     return [
         *(refused or [Figure("conflicts", "0")]),
@@ -93,26 +91,20 @@ def _fence(overview: Overview, view: View) -> list[Figure]:
     ]
 
 
-def _load(overview: Overview, view: View) -> list[Figure]:
+def _load(overview: Overview) -> list[Figure]:
     late = overview.violations.get(c.DISPATCH_AFTER_TERMINAL, 0)
     return [
-        Figure("tasks", words.count(overview.tasks), _list(view)),
+        Figure("tasks", words.count(overview.tasks), {}),
         Figure(
             "finished tasks",
             words.count(overview.terminal_tasks),
-            _list(view, state=sorted(c.TERMINAL_STATES)),
+            {"state": sorted(c.TERMINAL_STATES)},
         ),
         Figure("executing now", words.count(overview.executing)),
         Figure("writes", words.count(overview.writes)),
-        Figure("dispatches", words.count(overview.dispatches), _list(view, has="dispatch")),
-        Figure(
-            "dispatches after the end", words.count(late), _list(view, rule=c.DISPATCH_AFTER_TERMINAL)
-        ),
+        Figure("dispatches", words.count(overview.dispatches), {"has": "dispatch"}),
+        Figure("dispatches after the end", words.count(late), {"rule": c.DISPATCH_AFTER_TERMINAL}),
     ]
-
-
-def _list(view: View, **where: str | list[str]) -> Query:
-    return {**where, **view.scope.query}
 
 
 def _most_first(numbers: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -125,7 +117,7 @@ def _rates(view: View) -> None:
     parts.heading("Rates")
     buckets = scope.buckets(view.window, view.replicas, view.now)
     points = view.queries.series(view.at, view.window, buckets.step)
-    replicas = [(row.replica, words.replica_name(view.names, row.replica)) for row in view.replicas]
+    replicas = [(row.replica, view.names_apart[row.replica]) for row in view.replicas]
     st.plotly_chart(
         rates(points, replicas, buckets, view.zone),
         key="rates",

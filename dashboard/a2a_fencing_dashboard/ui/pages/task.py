@@ -44,12 +44,8 @@ def _which(view: View, task_id: str) -> None:
     """For a URL that does not name exactly one stored task."""
     found = view.queries.matching(view.at, task_id) if task_id else ()
     if not found:
-        parts.nothing_here(
-            "No such task is stored." if task_id else "No task is chosen.",
-            page=links.TASKS,
-            action="Go to the list of tasks",
-            query=view.scope.query,
-        )
+        with parts.nothing_here("No such task is stored." if task_id else "No task is chosen."):
+            st.page_link(links.TASKS, label="Go to the list of tasks")
         return
     st.text(f"{words.count(len(found), 'task')} with the id {words.shown(task_id, 80)}:")
     st.dataframe(
@@ -101,7 +97,7 @@ def _step(view: View, key: TaskKey | None, label: str, icon: str, side: parts.Si
         icon=icon,
         icon_position=side,
         disabled=key is None,
-        query_params=links.task_query(key) | view.scope.query if key else None,
+        query_params=links.task_query(key) if key else None,
     )
 
 

@@ -9,11 +9,13 @@ import streamlit as st
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store.protocol import TaskFilter, TaskRow
-from a2a_fencing_dashboard.ui import frames, links, palette, parts
+from a2a_fencing_dashboard.ui import frames, links, palette, parts, scope
 from a2a_fencing_dashboard.ui.queries import TaskQuery
 from a2a_fencing_dashboard.ui.view import View, current
 
 _PAGE_SIZE: Final = 50
+
+_CHOICES: Final = ("verdict", "rule", "state", "replica", "has")
 
 _HAS: Final = ("conflict", "rejection", "drop", "dispatch")
 
@@ -36,7 +38,7 @@ def render(view: View) -> None:
     where, sort, descending = _choices(view)
     _, total = _ask(view, where, sort, descending, page=1)
     if not total:
-        _nothing(view, filtered=where != TaskFilter())
+        _nothing(filtered=where != TaskFilter())
         return
     with st.container(key="list-head", horizontal=True, vertical_alignment="center"):
         pages = -(-total // _PAGE_SIZE)
@@ -119,20 +121,19 @@ def _first_page() -> None:
     st.session_state["page"] = 1
 
 
-def _nothing(view: View, *, filtered: bool) -> None:
+def _nothing(*, filtered: bool) -> None:
     if filtered:
-        parts.nothing_here(
-            "No task matches these filters.",
-            page=links.TASKS,
-            action="Clear the filters",
-            query=view.scope.query,
-        )
-    elif view.scope.query:
-        parts.nothing_here(
-            "No task in this run and time range.", page=links.TASKS, action="Show all tasks", query={}
-        )
+        with parts.nothing_here("No task matches these filters."):
+            st.button("Clear the filters", type="tertiary", on_click=_clear)
     else:
-        parts.nothing_yet(view.settings)
+        with parts.nothing_here("No task in this run and time range."):
+            st.button("Show all runs and times", type="tertiary", on_click=scope.clear)
+
+
+def _clear() -> None:
+    st.session_state["q"] = ""
+    for key in _CHOICES:
+        st.session_state[key] = []
 
 
 render(current())
