@@ -8,19 +8,23 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from a2a_fencing import conventions as c
 from a2a_fencing.checker import Changes, Checker
 from a2a_fencing.facts import Fact, TaskKey
-from a2a_fencing_dashboard.store.protocol import Batch, FindingChange, Span, Store
+from a2a_fencing_dashboard.store.protocol import Batch, FindingChange, Span, Store, Window
 
 HELD_FACTS: Final = 200_000
 """How many facts of the tasks that were active last the checker holds in memory."""
+
+_STORES: Final = 1000
+"""How many stores without versions are recalled after a restart, so as not to tell of them twice."""
 
 
 class Ingest:
     """Drops what is known, judges what is new, and stores both in one commit.
 
-    Nothing here outlives the process: the checker's state is rebuilt from the store, task by task, when
-    facts of a task arrive that it does not hold.
+    Nothing here outlives the process: what the checker has to know is read from the store at the start
+    and, task by task, when facts of a task arrive that it does not hold.
     """
 
     def __init__(
@@ -48,17 +52,24 @@ class Ingest:
         for known in self._store.known(by_id.keys()):
             del by_id[known]
         new = list(by_id.values())
+        now = self._clock()
         try:
-            changes, verdicts = self._judge.add(new)
-            self._store.commit(
-                Batch(new, spans, changes, verdicts),
-                now_unix_nano=self._clock(),
-            )
+            changes, verdicts = self._judge.add(new, now)
+            if new or spans or changes:
+                self._store.commit(Batch(new, spans, changes, verdicts), now_unix_nano=now)
         except BaseException:
             # The checker has seen facts that are not stored.
             self._judge.reset()
             raise
         return len(new)
+
+    def pass_time(self) -> None:
+        """Stores what follows from facts that have not arrived in time.
+
+        Raises:
+            StoreError: It could not be stored.
+        """
+        self.add(())
 
 
 class _Judge:
@@ -70,29 +81,43 @@ class _Judge:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets everything."""
+        """Forgets everything but what is stored."""
         self._checker = Checker()
+        self._resumed = False
         self._held: OrderedDict[TaskKey, int] = OrderedDict()
         self._count = 0
 
-    def add(self, facts: Sequence[Fact]) -> tuple[list[FindingChange], dict[TaskKey, str]]:
+    def add(self, facts: Sequence[Fact], now: int) -> tuple[list[FindingChange], dict[TaskKey, str]]:
         """Judges new facts: what changed, and the verdict of each task they concern."""
+        changes = [] if self._resumed else self._resume(now)
         keys = {fact.task for fact in facts if fact.task is not None}
-        self._reload(keys)
-        changes = self._checker.add(facts)
+        changes += self._reload(_places(keys) - self._held.keys(), now)
+        changes += _as_changes(self._checker.add(facts, now))
         verdicts = {key: self._checker.verdict(key) for key in keys}
-        self._hold(Counter(_place(fact.task) for fact in facts if fact.task is not None))
+        self._hold(facts)
         self._shrink()
-        return _as_changes(changes), verdicts
+        return changes, verdicts
 
-    def _reload(self, keys: set[TaskKey]) -> None:
-        absent = {_place(key) for key in keys} - self._held.keys()
-        stored = self._store.histories(absent)
-        self._checker.load(stored)
-        self._hold(Counter(_place(fact.task) for fact in stored if fact.task is not None))
+    def _resume(self, now: int) -> list[FindingChange]:
+        """Tells the checker what the last one knew of replicas, and of stores without versions."""
+        for report in self._store.reports():
+            self._checker.resume(report.replica, report.received)
+            self._checker.load(report.heartbeats, (), now)
+        told, _ = self._store.findings(Window(), rules=(c.UNFENCED_STORE,), limit=_STORES)
+        self._resumed = True
+        return self._reload(_places(row.finding.task for row in told), now)
 
-    def _hold(self, counts: Counter[TaskKey]) -> None:
-        for place, count in counts.items():
+    def _reload(self, places: Collection[TaskKey], now: int) -> list[FindingChange]:
+        past = self._store.past(places)
+        if not past.facts:
+            return []
+        self._hold(past.facts)
+        # That a store fences nothing is not said of a task, and stands whatever the task shows.
+        announced = [finding for finding in past.findings if finding.rule != c.UNFENCED_STORE]
+        return _as_changes(self._checker.load(past.facts, announced, now))
+
+    def _hold(self, facts: Sequence[Fact]) -> None:
+        for place, count in Counter(_place(f.task) for f in facts if f.task is not None).items():
             self._held[place] = self._held.pop(place, 0) + count
             self._count += count
 
@@ -108,6 +133,10 @@ class _Judge:
 def _place(key: TaskKey) -> TaskKey:
     """All incarnations of a task as one: the checker looks at them together."""
     return key if key.incarnation == 0 else replace(key, incarnation=0)
+
+
+def _places(keys: Iterable[TaskKey]) -> set[TaskKey]:
+    return {_place(key) for key in keys}
 
 
 def _as_changes(changes: Changes) -> list[FindingChange]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from queue import Empty, SimpleQueue
+from typing import Final
 
 from a2a_fencing_dashboard.ingest import Ingest
 from a2a_fencing_dashboard.receiver.body import decompress
@@ -23,6 +24,9 @@ from a2a_fencing_dashboard.receiver.otlp.decode import Export, decode
 from a2a_fencing_dashboard.store import StoreError
 
 _log = logging.getLogger(__name__)
+
+_IDLE_S: Final = 1.0
+"""Seconds without a request after which time is passed on to the checker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +112,39 @@ class Intake:
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
-        while (first := self._queue.get()) is not None:
-            group = []
-            size = 0
-            for waiting in self._and_those_behind(first):
-                try:
-                    size += self._decode(waiting)
-                except Exception as error:
-                    waiting.failed(error)
-                else:
-                    group.append(waiting)
-                if size >= self._limits.group_bytes:
-                    break
-            self._commit(group)
+        while True:
+            try:
+                first = self._queue.get(timeout=_IDLE_S)
+            except Empty:
+                self._pass_time()
+                continue
+            if first is None:
+                return
+            self._store_together(first)
+
+    def _store_together(self, first: _Waiting) -> None:
+        """Stores a request and those that wait behind it in one transaction."""
+        group = []
+        size = 0
+        for waiting in self._and_those_behind(first):
+            try:
+                size += self._decode(waiting)
+            except Exception as error:
+                waiting.failed(error)
+            else:
+                group.append(waiting)
+            if size >= self._limits.group_bytes:
+                break
+        self._commit(group)
+
+    def _pass_time(self) -> None:
+        """What rests on the absence of facts becomes due though nothing arrives."""
+        try:
+            self._ingest.pass_time()
+        except StoreError as error:
+            self._refuse((), error)
+        except Exception as error:
+            _log.error("cannot judge what is stored", exc_info=error)
 
     def _and_those_behind(self, first: _Waiting) -> Iterator[_Waiting]:
         waiting: _Waiting | None = first

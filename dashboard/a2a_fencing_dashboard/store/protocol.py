@@ -49,6 +49,29 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """All facts of some tasks, and the findings that stand for them."""
+
+    facts: Sequence[Fact] = ()
+    findings: Sequence[Finding] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What a replica has reported so far.
+
+    Attributes:
+        replica: Which one.
+        received: Numbers of its facts that are stored, as ranges (first, last), both inclusive.
+        heartbeats: The ones that tell most: its first, its last, and its last without an execution.
+    """
+
+    replica: str
+    received: Sequence[tuple[int, int]]
+    heartbeats: Sequence[Fact]
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """Which part of the stored history a page looks at; None means no limit (ns since 1970)."""
 
@@ -178,8 +201,11 @@ class Store(Protocol):
     def known(self, ids: Collection[str]) -> set[str]:
         """Which of these fact ids are stored already."""
 
-    def histories(self, keys: Collection[TaskKey]) -> list[Fact]:
-        """All facts of these tasks in any incarnation: what a checker needs to go on with them."""
+    def past(self, keys: Collection[TaskKey]) -> Past:
+        """What a checker needs to go on with these tasks, in any incarnation."""
+
+    def reports(self) -> list[Reported]:
+        """What a checker needs to know of every replica, to go on after a restart."""
 
     def commit(self, batch: Batch, *, now_unix_nano: int) -> None:
         """Stores a batch in one transaction; when this returns, it survives a kill."""

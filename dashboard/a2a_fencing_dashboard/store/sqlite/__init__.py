@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from a2a_fencing.facts import Fact, TaskKey
-from a2a_fencing_dashboard.store.protocol import Batch
+from a2a_fencing.facts import TaskKey
+from a2a_fencing_dashboard.store.protocol import Batch, Past, Reported
 from a2a_fencing_dashboard.store.sqlite.reader import Reader
 from a2a_fencing_dashboard.store.sqlite.schema import prepare
 from a2a_fencing_dashboard.store.sqlite.writer import Writer
@@ -29,9 +29,13 @@ class SqliteStore(Reader):
         """Which of these fact ids are stored already."""
         return self._open_writer().known(ids)
 
-    def histories(self, keys: Collection[TaskKey]) -> list[Fact]:
-        """All facts of these tasks in any incarnation: what a checker needs to go on with them."""
-        return self._open_writer().histories(keys)
+    def past(self, keys: Collection[TaskKey]) -> Past:
+        """What a checker needs to go on with these tasks, in any incarnation."""
+        return self._open_writer().past(keys)
+
+    def reports(self) -> list[Reported]:
+        """What a checker needs to know of every replica, to go on after a restart."""
+        return self._open_writer().reports()
 
     def commit(self, batch: Batch, *, now_unix_nano: int) -> None:
         """Stores a batch in one transaction; when this returns, it survives a kill."""

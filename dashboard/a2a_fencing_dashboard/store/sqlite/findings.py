@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
 from a2a_fencing.checker import Finding
+from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store import codec
 from a2a_fencing_dashboard.store import summary as m
 from a2a_fencing_dashboard.store.protocol import FindingChange
@@ -39,6 +41,26 @@ class FindingTable:
             self._tallies.add(replica, [(at // _NS, measure, finding.rule, step)])
             if finding.violates:
                 task.violations += step
+
+    def of(self, task: int, key: TaskKey) -> list[Finding]:
+        """The findings that stand for a task; `key` tells which, but for the incarnation."""
+        rows = self._db.execute(
+            "SELECT rule, severity, certainty, incarnation, witness, explanation, key FROM finding"
+            " WHERE task = ?",
+            (task,),
+        )
+        return [
+            Finding(
+                rule,
+                severity,
+                certainty,
+                replace(key, incarnation=incarnation),
+                tuple(msgspec.json.decode(witness)),
+                explanation,
+                identity,
+            )
+            for rule, severity, certainty, incarnation, witness, explanation, identity in rows
+        ]
 
     def _add(self, finding: Finding, task: TaskSummary, now_unix_nano: int) -> tuple[int, int]:
         """Adds a finding; returns the replica and time it is counted under."""

@@ -98,15 +98,17 @@ class Reader:
     def gaps(self) -> list[Gap]:
         """Facts that were numbered and never arrived."""
         with self._snapshot() as db:
-            replicas = db.execute("SELECT id, instance, last FROM replica WHERE missing > 0").fetchall()
+            replicas = db.execute(
+                "SELECT id, instance, announced FROM replica WHERE missing > 0"
+            ).fetchall()
             found = []
-            for replica, instance, last in replicas:
+            for replica, instance, announced in replicas:
                 received = Ranges(
                     db.execute(
                         "SELECT first, last FROM received WHERE replica = ? ORDER BY first", (replica,)
                     ).fetchall()
                 )
-                holes = received.holes(max(received.highest, last))
+                holes = received.holes(max(received.highest, announced))
                 found += [Gap(instance, first, last) for first, last in holes]
             return found
 

@@ -41,8 +41,10 @@ CREATE TABLE replica (
     interval_s REAL,
     sdk_version TEXT,
     guard INTEGER NOT NULL,
-    last INTEGER NOT NULL,
-    heartbeat INTEGER NOT NULL,
+    announced INTEGER NOT NULL,
+    first_heartbeat INTEGER NOT NULL,
+    last_heartbeat INTEGER NOT NULL,
+    idle_heartbeat INTEGER NOT NULL,
     facts INTEGER NOT NULL,
     missing INTEGER NOT NULL,
     lost INTEGER NOT NULL,
@@ -102,7 +104,7 @@ CREATE TABLE fact (
     n INTEGER NOT NULL,
     body BLOB NOT NULL
 );
-CREATE INDEX fact_task ON fact (task);
+CREATE INDEX fact_task ON fact (task, replica, n);
 
 CREATE TABLE tally (
     width INTEGER NOT NULL,

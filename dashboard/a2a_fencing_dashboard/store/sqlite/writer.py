@@ -6,17 +6,19 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import repeat
 
+from a2a_fencing.checker import Finding
 from a2a_fencing.facts import Fact, TaskKey
 from a2a_fencing_dashboard.store import codec, summary
 from a2a_fencing_dashboard.store.errors import StoreError
-from a2a_fencing_dashboard.store.protocol import Batch, Span
+from a2a_fencing_dashboard.store.protocol import Batch, Past, Reported, Span
 from a2a_fencing_dashboard.store.sqlite.findings import FindingTable
-from a2a_fencing_dashboard.store.sqlite.replicas import ReplicaTable
+from a2a_fencing_dashboard.store.sqlite.replicas import Replica, ReplicaTable
 from a2a_fencing_dashboard.store.sqlite.schema import connect
 from a2a_fencing_dashboard.store.sqlite.tallies import TallyTable
-from a2a_fencing_dashboard.store.sqlite.tasks import TaskTable
+from a2a_fencing_dashboard.store.sqlite.tasks import NO_TASK, TaskTable
 
 
 class Writer:
@@ -37,9 +39,10 @@ class Writer:
                 found.add(fact_id)
         return found
 
-    def histories(self, keys: Collection[TaskKey]) -> list[Fact]:
-        """All facts of these tasks in any incarnation."""
-        facts = []
+    def past(self, keys: Collection[TaskKey]) -> Past:
+        """All facts of these tasks in any incarnation, and the findings that stand for them."""
+        facts: list[Fact] = []
+        findings: list[Finding] = []
         for key in keys:
             for task, incarnation in self._tasks.incarnations(key):
                 rows = self._db.execute(
@@ -47,9 +50,14 @@ class Writer:
                     " WHERE task = ?",
                     (task,),
                 )
-                stored = TaskKey(key.store, key.owner, key.task_id, incarnation)
+                stored = replace(key, incarnation=incarnation)
                 facts += [codec.decode(body, replica=r, n=n, task=stored) for r, n, body in rows]
-        return facts
+                findings += self._findings.of(task, key)
+        return Past(facts, findings)
+
+    def reports(self) -> list[Reported]:
+        """What every replica has reported."""
+        return [self._report(replica) for replica in self._replicas.all()]
 
     def commit(self, batch: Batch, *, now_unix_nano: int) -> None:
         """Stores a batch in one transaction.
@@ -74,6 +82,16 @@ class Writer:
     def close(self) -> None:
         """Lets go of the connection."""
         self._db.close()
+
+    def _report(self, replica: Replica) -> Reported:
+        heartbeats = []
+        for n in replica.telling_heartbeats:
+            (body,) = self._db.execute(
+                "SELECT body FROM fact WHERE task = ? AND replica = ? AND n = ?",
+                (NO_TASK, replica.id, n),
+            ).fetchone()
+            heartbeats.append(codec.decode(body, replica=replica.instance, n=n, task=None))
+        return Reported(replica.instance, list(replica.received), heartbeats)
 
     def _remember(self) -> None:
         self._replicas = ReplicaTable(self._db)
