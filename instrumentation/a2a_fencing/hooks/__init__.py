@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from typing import Any
 
 from a2a_fencing.hooks.consumer import ConsumerHooks
+from a2a_fencing.hooks.dispatch_spans import DispatchSpans
 from a2a_fencing.hooks.executor import ExecutorHooks
 from a2a_fencing.hooks.handler import HandlerHooks
 from a2a_fencing.hooks.legacy import LegacyHooks
@@ -16,6 +18,7 @@ from a2a_fencing.hooks.queue import QueueHooks
 from a2a_fencing.hooks.sdk import VersionedTaskStore
 from a2a_fencing.hooks.store import StoreHooks
 from a2a_fencing.hooks.stores import StoreIdentities
+from a2a_fencing.hooks.threads import ThreadHooks
 
 _log = logging.getLogger("a2a_fencing")
 
@@ -35,12 +38,15 @@ class Hooks:
         self._patches = Patches()
         memory = TaskMemory()
         self.stores = StoreHooks(memory, StoreIdentities(process), audit=audit)
-        self.executors = ExecutorHooks(memory)
+        self.dispatch_spans = DispatchSpans()
+        self.executors = ExecutorHooks(memory, self.dispatch_spans.watch_application)
         self._consumers = ConsumerHooks(self.stores)
         self._handlers = HandlerHooks(self.stores, memory)
         self._queues = QueueHooks(self.stores, self._adopt)
         self._legacy = LegacyHooks(self.stores)
         self._push = PushHooks()
+        self._threads = ThreadHooks()
+        self._adopted: weakref.WeakSet[type] = weakref.WeakSet()
         self.missing: list[str] = []
 
     def install(self) -> None:
@@ -50,6 +56,8 @@ class Hooks:
         self.stores.install(patches)
         self.executors.install(patches)
         self._push.install(patches)
+        self._threads.install(patches)
+        self.dispatch_spans.install(patches)
         for hooks in (self._consumers, self._queues, self._handlers, self._legacy):
             self.missing += hooks.install(patches)
         if self.missing:
@@ -61,5 +69,10 @@ class Hooks:
 
     def _adopt(self, active_task: Any) -> None:
         """Hooks the classes of an executor and a store that derive from no SDK class."""
-        self.executors.adopt(self._patches, active_task._agent_executor)
-        self.stores.adopt(self._patches, active_task._task_manager.task_store)
+        executor, store = active_task._agent_executor, active_task._task_manager.task_store
+        if type(executor) not in self._adopted:
+            self._adopted.add(type(executor))
+            self.executors.adopt(self._patches, executor)
+        if type(store) not in self._adopted:
+            self._adopted.add(type(store))
+            self.stores.adopt(self._patches, store)
