@@ -140,5 +140,4 @@ class Narrator:
 
     def heartbeat(self, **values: Any) -> Fact:
         values = {"executing": 0, "interval_s": 5.0, "replica_name": self.name.lower()} | values
-        fact = self.tell(c.HEARTBEAT, task=None, **values)
-        return fact
+        return self.tell(c.HEARTBEAT, task=None, **values)

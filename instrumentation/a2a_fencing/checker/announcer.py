@@ -43,8 +43,8 @@ class Announcer:
 
     def forget(self, history: History) -> None:
         """Lets go of a history, once what it withholds has been announced."""
+        history.release()
         if self._waiting(history):
-            history.release()
             self._forgotten[history.key] = history
         else:
             self._conditional.discard(history)

@@ -7,30 +7,70 @@ as the traffic between the replicas is fast; where there is none, nothing is sai
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+
 from a2a_fencing.facts import Fact
+
+Pair = tuple[str, str]
+"""Two replicas: how far the second one's clock is ahead of the first one's."""
 
 _STEPS_NS = tuple(step * 10**power for power in range(6, 13) for step in (1, 2, 5))
 
 
 class Clocks:
-    """Upper bounds on clock differences, and the order of events that they settle."""
+    """Upper bounds on clock differences, and the order of events that they settle.
+
+    Each bound is claimed by the task in which something was seen, so that the claims of a task can be
+    withdrawn when a late fact shows that it had been misread.
+    """
 
     def __init__(self) -> None:
-        self._ahead: dict[tuple[str, str], int] = {}
+        self._ahead: dict[Pair, int] = {}
+        self._claims: dict[Pair, dict[Hashable, int]] = {}
+        self._kept: dict[Pair, int] = {}
 
-    def saw(self, cause: Fact, effect: Fact) -> tuple[str, str] | None:
+    def saw(self, source: Hashable, cause: Fact, effect: Fact) -> Iterable[Pair]:
         """Notes that `effect` was recorded after `cause` began, on another replica.
 
+        Args:
+            source: The task that shows it.
+            cause: What was seen.
+            effect: The fact of having seen it.
+
         Returns:
-            The pair of replicas whose bound got tighter, or None.
+            The pair of replicas whose bound got tighter, if it did.
         """
         pair = (cause.replica, effect.replica)
         bound = effect.time_unix_nano - begin(cause)
-        known = self._ahead.get(pair)
+        claims = self._claims.setdefault(pair, {})
+        known = claims.get(source)
         if known is not None and known <= bound:
-            return None
+            return ()
+        claims[source] = bound
+        ahead = self._ahead.get(pair)
+        if ahead is not None and ahead <= bound:
+            return ()
         self._ahead[pair] = bound
-        return pair
+        return (pair,)
+
+    def withdraw(self, source: Hashable) -> Iterable[Pair]:
+        """Takes back what a task had shown; gives the pairs whose bound changed."""
+        claimed = [pair for pair, claims in self._claims.items() if claims.pop(source, None) is not None]
+        return [changed for pair in claimed for changed in self._update(pair)]
+
+    def keep(self, source: Hashable) -> None:
+        """Lets a task go whose bounds stay."""
+        for pair, claims in self._claims.items():
+            bound = claims.pop(source, None)
+            if bound is not None:
+                self._kept[pair] = min(bound, self._kept.get(pair, bound))
+
+    def _update(self, pair: Pair) -> Iterable[Pair]:
+        bounds = [*self._claims[pair].values(), *((self._kept[pair],) if pair in self._kept else ())]
+        before = self._ahead.pop(pair, None)
+        if bounds:
+            self._ahead[pair] = min(bounds)
+        return (pair,) if self._ahead.get(pair) != before else ()
 
     def before(self, earlier: Fact, later: Fact) -> bool:
         """Whether `earlier` had ended before `later` began, however the clocks stand in their bounds."""

@@ -7,7 +7,7 @@ judged again when the answer changes, and only then.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from a2a_fencing.checker.clocks import Clocks
 from a2a_fencing.checker.numbering import Numbering
@@ -104,11 +104,16 @@ class Cluster:
         (self.replicas.get(replica) or self._meet(replica)).numbering.assume(spans)
         self._recount(replica)
 
-    def saw(self, cause: Fact, effect: Fact) -> None:
-        """Takes that `effect` on one replica came after `cause` began on another."""
-        tighter = self.clocks.saw(cause, effect)
-        if tighter is not None:
-            self.changed.add(("clocks", *sorted(tighter)))
+    def saw(self, source: Hashable, cause: Fact, effect: Fact) -> None:
+        """Takes that a task shows that `effect` on one replica came after `cause` began on another."""
+        self._moved(self.clocks.saw(source, cause, effect))
+
+    def unsaw(self, source: Hashable) -> None:
+        """Takes back what a task had shown of the order of facts on two replicas."""
+        self._moved(self.clocks.withdraw(source))
+
+    def _moved(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self.changed |= {("clocks", *sorted(pair)) for pair in pairs}
 
     # --- what judgements ask ---
 

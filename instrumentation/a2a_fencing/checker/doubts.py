@@ -29,8 +29,6 @@ def _unknown_predecessors(life: Incarnation) -> Iterator[str]:
 
 
 def _open_writes(life: Incarnation, cluster: Cluster) -> Iterator[str]:
-    if life.ended:
-        return
     for write in life.indeterminate.undecided(life.versions):
         yield (
             f"{cluster.name(write.replica)} does not know whether its {write.state}"

@@ -53,10 +53,11 @@ class History:
         self.announced: dict[Place, Finding] = {}
         self.depends: dict[_CellIn, frozenset[Topic]] = {}
         self.watched: set[Topic] = set()
-        self.lives: list[Incarnation] = [Incarnation(key, cluster)]
+        self.lives: list[Incarnation] = [Incarnation(key, self._saw)]
         self._cluster = cluster
         self._facts: dict[str, Fact] = {}
         self._plain = True
+        self._orders_clocks = True
         self._stale = False
         self._adrift = 0
         self._concluded: dict[_CellIn, tuple[Place, ...]] = {}
@@ -70,9 +71,12 @@ class History:
         if self._plain:
             life = self.lives[0]
             life.add(fact, n)
+            if life.versions.forked:
+                self._leave_clocks()
             if not (fact.kind == c.DELETED or _reborn(fact) or life.versions.alien):
                 return
             self._plain = False
+            self._leave_clocks()
         self._stale = True
 
     def judge(self) -> set[Place]:
@@ -98,7 +102,8 @@ class History:
         return set().union(*self.depends.values())
 
     def release(self) -> None:
-        """Lets go of the facts; the conclusions stay."""
+        """Lets go of the facts; the conclusions and what they told of the clocks stay."""
+        self._cluster.clocks.keep(self)
         self._facts, self.lives = {}, []
 
     def doubts(self, life: Incarnation) -> Iterator[str]:
@@ -108,19 +113,32 @@ class History:
             yield f"{self._adrift} facts could belong to more than one incarnation"
         yield from doubts(life, self._cluster)
 
+    def _saw(self, cause: Fact, effect: Fact) -> None:
+        if self._orders_clocks:
+            self._cluster.saw(self, cause, effect)
+
+    def _leave_clocks(self) -> None:
+        """Takes back what this task told of the clocks: who saw what here is not certain after all."""
+        if self._orders_clocks:
+            self._orders_clocks = False
+            self._cluster.unsaw(self)
+
     def _judge_anew(self) -> set[Place]:
         before = self.conclusions
         self._stale = False
         self.conclusions, self._concluded, self.depends, self._crashes = {}, {}, {}, {}
-        groups, adrift = split(sorted(self._facts.values(), key=by_number))
+        facts = sorted(self._facts.values(), key=by_number)
+        several = facts[0].replica != facts[-1].replica
+        groups, adrift = split(facts)
         self._adrift = len(adrift)
         self.lives = []
         for index, group in enumerate(groups):
             key = replace(self.key, incarnation=index)
             earlier = self.lives[-1] if self.lives else None
-            life = Incarnation(key, self._cluster, earlier)
+            life = Incarnation(key, self._saw, earlier)
             for fact in group:
                 life.add(fact, fact.n)
+            life.inferred = several
             life.ended = index < len(groups) - 1 or any(fact.kind == c.DELETED for fact in group)
             self.lives.append(life)
         changed: set[Place] = set()
@@ -157,6 +175,8 @@ class History:
         for check in _SCOPES[scope]:
             try:
                 for conclusion in check.judge(life, subject, self._cluster):
+                    if life.inferred and conclusion.if_complete and not conclusion.suspected:
+                        conclusion = replace(conclusion, suspected=True)
                     found[index, conclusion.rule.name, conclusion.key] = conclusion
             except Exception as error:
                 self._crashes[where, check.rule.name] = f"{type(error).__name__}: {error}"

@@ -6,11 +6,11 @@ fact more costs the same whether the task has ten or a hundred thousand.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.answers import Answers
-from a2a_fencing.checker.cluster import Cluster
 from a2a_fencing.checker.dispatches import Dispatches
 from a2a_fencing.checker.executions import Executions
 from a2a_fencing.checker.landing import Indeterminate
@@ -51,9 +51,12 @@ class Stored:
 class Incarnation:
     """The facts of one incarnation.
 
-    Attributes:
+    Args:
         key: The task, with the checker's own count of incarnations.
+        saw: Called with a fact of one replica and one of another that came after the first had begun.
         earlier: The incarnation before, whose versions a replica may still believe in.
+
+    Attributes:
         versions: What a versioned store holds.
         sequence: Writes that got no version.
         terminal: The first terminal write of each replica, by its executor or not, versioned or not.
@@ -65,10 +68,16 @@ class Incarnation:
         born: The write that created the task, when it is here.
         first_time: The earliest time in any fact, ns.
         ended: Whether a deletion ended it.
+        inferred: Whether it is inferred which facts are its own, because there are other incarnations.
         dirty: What has to be judged (again).
     """
 
-    def __init__(self, key: TaskKey, cluster: Cluster, earlier: Incarnation | None = None) -> None:
+    def __init__(
+        self,
+        key: TaskKey,
+        saw: Callable[[Fact, Fact], None],
+        earlier: Incarnation | None = None,
+    ) -> None:
         self.key = key
         self.earlier = earlier
         self.versions = Versions()
@@ -86,8 +95,10 @@ class Incarnation:
         self.born: Fact | None = None
         self.first_time: int | None = None
         self.ended = False
+        self.inferred = False
         self.dirty: set[Cell] = set()
-        self._cluster = cluster
+        self._saw = saw
+        self._seen: list[tuple[Fact, int, Known]] = []
 
     def add(self, fact: Fact, n: int) -> None:
         """Files a fact of this incarnation."""
@@ -121,7 +132,7 @@ class Incarnation:
 
     def settle(self) -> None:
         """Decides which writes of unknown outcome are stored, as far as the facts tell now."""
-        if self.indeterminate.writes:
+        if self.indeterminate.writes and not self.inferred:
             for at in self.indeterminate.resolve(self.versions):
                 self._dirty_around(at)
 
@@ -146,6 +157,8 @@ class Incarnation:
             self.gave_up = max(self.gave_up or write, write, key=_when)
         if outcome == c.UNKNOWN or write.reason == c.OWN_COMMIT:
             self.indeterminate.add(write)
+            if write.state in c.TERMINAL_STATES:
+                self._dirty_dispatches()
         elif write.reason == c.STALE_BASE and write.base_version is not None:
             known = self.stale_base
             if known is None or after(write.base_version, known.base_version):
@@ -169,17 +182,17 @@ class Incarnation:
             if before is not None:
                 before.derived.append(write)
                 if before.writes and before.writes[0].replica != write.replica:
-                    self._cluster.saw(before.writes[0], write)
+                    self._saw(before.writes[0], write)
                 if write.base_state is not None:
                     self.dirty.add((VERSION, base))
         elif write.base_state is None and (self.born is None or by_number(write) < by_number(self.born)):
             self.born = write
         for effect in at.derived:
             if effect.replica != write.replica:
-                self._cluster.saw(write, effect)
-        for effect in (at.reads or {}).values():
+                self._saw(write, effect)
+        for effect in at.first_reads():
             if effect.replica != write.replica:
-                self._cluster.saw(write, effect)
+                self._saw(write, effect)
         if write.origin == c.FROM_EXECUTOR:
             last = self.last_by_executor
             if last is None or after(version, last.version):
@@ -213,14 +226,10 @@ class Incarnation:
             at = self.versions.mention(version, read)
             if at is None:
                 return
-            if at.reads is None:
-                at.reads = {}
-            known = at.reads.get((read.replica, state))
-            if known is None or known.n < n:
-                at.reads[read.replica, state] = read
+            at.add_read(read, state, n)
             self._dirty_around(at)
             if at.writes and at.writes[0].replica != read.replica:
-                self._cluster.saw(at.writes[0], read)
+                self._saw(at.writes[0], read)
             self._sight(read, n, version)
         if state in c.TERMINAL_STATES:
             self._see_terminal(read, n)
@@ -273,13 +282,13 @@ class Incarnation:
         was_spread = executions.spread
         run = executions.add(fact, n)
         if executions.spread and not was_spread:
-            for at in self.versions:
-                for seen in (*at.writes, *(at.reads or {}).values()):
-                    executions.sightings.add(seen, seen.n, at.version)
+            for seen, number, version in self._seen:
+                executions.sightings.add(seen, number, version)
             self.dirty |= {(EXECUTION, identity) for identity in executions.by_id}
         self.dirty.add((EXECUTION, run.id))
 
     def _sight(self, fact: Fact, n: int, version: Known) -> None:
+        self._seen.append((fact, n, version))
         if self.executions.spread:
             self.executions.sightings.add(fact, n, version)
             run = self.executions.at(fact.replica, n)

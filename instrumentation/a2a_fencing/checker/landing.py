@@ -7,7 +7,7 @@ known writes up to a version that its own replica saw later (it did not land).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.versions import Known, StoredVersion, Versions, by_number, is_cancel
@@ -24,7 +24,7 @@ class Indeterminate:
 
     def __init__(self) -> None:
         self.writes: list[Fact] = []
-        self._landed: dict[Known, Fact] = {}
+        self._landed: dict[Known, tuple[Fact, ...]] = {}
 
     def add(self, write: Fact) -> None:
         """Files a write of unknown outcome, or one refused as the writer's own commit."""
@@ -34,32 +34,47 @@ class Indeterminate:
     @property
     def landed(self) -> dict[Known, Fact]:
         """Versions that such a write turned out to have made."""
-        return self._landed
+        return {version: writes[0] for version, writes in self._landed.items()}
 
     def resolve(self, versions: Versions) -> Iterator[StoredVersion]:
-        """Decides afresh which write made which version; gives the versions for which that changed."""
-        landed: dict[Known, Fact] = {}
-        for write in self.writes:
-            fitting = (
-                at for at in _open(versions) if at.version not in landed and _fits(versions, at, write)
-            )
-            at = next(fitting, None)
-            if at is not None and not any(_same_attempt(write, other) for other in landed.values()):
-                landed[at.version] = write
+        """Decides afresh which writes may have made which version; gives the versions that changed."""
+        landed: dict[Known, tuple[Fact, ...]] = {}
+        for at in _open(versions):
+            fitting = [write for write in self.writes if _fits(versions, at, write)]
+            fresh = [write for write in fitting if not _tells_of(write, landed)]
+            if fresh:
+                landed[at.version] = tuple(_one_each(fresh))
         for version in self._landed.keys() | landed.keys():
             known = versions.get(version)
-            if known is not None and known.landed is not landed.get(version):
-                known.landed = landed.get(version)
+            candidates = landed.get(version, ())
+            if known is not None and candidates != self._landed.get(version, ()):
+                known.landed, known.rivals = (
+                    (candidates[0], candidates[1:]) if candidates else (None, ())
+                )
                 yield known
         self._landed = landed
 
     def undecided(self, versions: Versions) -> Iterator[Fact]:
         """Writes that may or may not be stored."""
-        landed = list(self._landed.values())
         for write in self.writes:
-            settled = any(write is other or _same_attempt(write, other) for other in landed)
-            if not settled and not _lost(versions, write):
+            if not _tells_of(write, self._landed) and not _lost(versions, write):
                 yield write
+
+
+def _tells_of(write: Fact, landed: Mapping[Known, tuple[Fact, ...]]) -> bool:
+    """Whether the write is one that certainly landed."""
+    return any(
+        len(candidates) == 1 and same_attempt(write, candidates[0]) for candidates in landed.values()
+    )
+
+
+def _one_each(writes: Iterable[Fact]) -> Iterator[Fact]:
+    """One fact for each logical write."""
+    told: list[Fact] = []
+    for write in writes:
+        if not any(same_attempt(write, other) for other in told):
+            told.append(write)
+            yield write
 
 
 def _open(versions: Versions) -> Iterator[StoredVersion]:
@@ -86,17 +101,16 @@ def _fits(versions: Versions, at: StoredVersion, write: Fact) -> bool:
 def _state_seen(at: StoredVersion) -> str | None:
     """The state others saw at the version, not counting a write that is taken to have made it."""
     if at.reads:
-        return min(at.reads.values(), key=by_number).state
+        return min(at.first_reads(), key=by_number).state
     return next((write.base_state for write in at.derived if write.base_state is not None), None)
 
 
-def _same_attempt(write: Fact, other: Fact) -> bool:
+def same_attempt(write: Fact, other: Fact) -> bool:
     """Whether two facts tell of one logical write: tried, and tried again by the same writer."""
-    return (write.writer, write.base_version, write.state, write.event_kind) == (
-        other.writer,
-        other.base_version,
-        other.state,
-        other.event_kind,
+    return write is other or (
+        (write.writer, write.base_version, write.state, write.event_kind)
+        == (other.writer, other.base_version, other.state, other.event_kind)
+        and c.OWN_COMMIT in (write.reason, other.reason)
     )
 
 
@@ -131,7 +145,7 @@ def _passed_by(versions: Versions, write: Fact) -> bool:
 
 
 def _seen_later(at: StoredVersion, replica: str, number: int) -> bool:
-    seen = (*at.writes, *(at.reads or {}).values(), *at.derived)
+    seen = (*at.writes, *at.all_reads(), *at.derived)
     return any(
         fact.replica == replica and fact.n > number and fact.outcome != c.UNKNOWN for fact in seen
     )

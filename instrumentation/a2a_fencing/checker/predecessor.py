@@ -103,7 +103,7 @@ def _bypass(life: Incarnation, at: StoredVersion, write: Fact) -> Replaced | Non
     base = life.versions.get(write.base_version) if write.base_version is not None else None
     if base is None:
         return None
-    own = [f for f in (*base.writes, *(base.reads or {}).values()) if f.replica == write.replica]
+    own = [f for f in (*base.writes, *base.all_reads()) if f.replica == write.replica]
     number = last.n
     if any(number < f.n < write.n for f in own) or (not own and base.writes):
         return None

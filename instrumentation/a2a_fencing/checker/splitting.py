@@ -17,7 +17,7 @@ from a2a_fencing.checker.versions import Known, after, at_or_after, by_number
 from a2a_fencing.facts import Fact
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Stretch:
     """Facts of one replica, in its order, that are of one incarnation."""
 
@@ -38,6 +38,22 @@ class _Stretch:
     def deletes(self) -> bool:
         return self.facts[-1].kind == c.DELETED
 
+    def contradicts(self, version: Known, state: str) -> bool:
+        """Whether the replica knew another state at this version."""
+        write = self.writes.get(version)
+        known = self.seen.get(version, set()) | ({write.state} if write is not None else set())
+        return bool(known) and state not in known
+
+    def cut(self, at: int) -> _Stretch:
+        """Makes the facts from this index on a stretch of their own."""
+        tail, rest = _Stretch(self.replica), self.facts[:at]
+        for fact in self.facts[at:]:
+            tail.take(fact)
+        self.__init__(self.replica, born=self.born)  # type: ignore[misc]
+        for fact in rest:
+            self.take(fact)
+        return tail
+
     def take(self, fact: Fact) -> None:
         self.facts.append(fact)
         self.stored |= fact.kind in (c.READ, c.ANSWER) or _accepted(fact)
@@ -51,11 +67,21 @@ class _Stretch:
                 self.highest = fact.version
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Life:
     """An incarnation under construction."""
 
     stretches: list[_Stretch]
+
+    def wrote(self, version: Known, state: str) -> bool:
+        """Whether a write of this life gave the version this state."""
+        writes = (stretch.writes.get(version) for stretch in self.stretches)
+        return any(write is not None and write.state == state for write in writes)
+
+    def holds(self, version: Known, state: str) -> bool:
+        """Whether a write or a read of this life shows this state at the version."""
+        seen = any(state in stretch.seen.get(version, ()) for stretch in self.stretches)
+        return seen or self.wrote(version, state)
 
     def fits(self, stretch: _Stretch) -> int | None:
         """How many versions the stretch shares with this life; None when one contradicts it."""
@@ -83,6 +109,8 @@ def split(facts: Sequence[Fact]) -> tuple[list[list[Fact]], list[Fact]]:
         by_replica[replica] = _cut(own)
     lives = _seeds(by_replica)
     adrift = _join(lives, by_replica)
+    while _cut_strangers(lives, by_replica):
+        adrift = _join(lives, by_replica)
     groups = [sorted((f for s in life.stretches for f in s.facts), key=by_number) for life in lives]
     return [group for group in groups if group], [fact for stretch in adrift for fact in stretch.facts]
 
@@ -122,6 +150,8 @@ def _begins_anew(fact: Fact, stretch: _Stretch) -> bool:
         return stretch.stored
     if stretch.highest is None:
         return False
+    if any(stretch.contradicts(version, state) for version, state in _observed(fact)):
+        return True
     if _accepted(fact) and fact.version is not None:
         base_is_old = fact.state != c.CANCELED and after(stretch.highest, fact.base_version)
         return base_is_old or at_or_after(stretch.highest, fact.version)
@@ -161,6 +191,26 @@ def _join(lives: list[_Life], by_replica: dict[str, list[_Stretch]]) -> list[_St
             life.stretches.append(stretch)
         waiting.remove(stretch)
     return []
+
+
+def _cut_strangers(lives: list[_Life], by_replica: dict[str, list[_Stretch]]) -> bool:
+    """Cuts a stretch where it begins to see versions that only a later life holds."""
+    for index, life in enumerate(lives):
+        for stretch in life.stretches:
+            at = next((at for at, fact in enumerate(stretch.facts) if _strange(fact, index, lives)), 0)
+            if at:
+                own = by_replica[stretch.replica]
+                own.insert(own.index(stretch) + 1, stretch.cut(at))
+                return True
+    return False
+
+
+def _strange(fact: Fact, index: int, lives: list[_Life]) -> bool:
+    return any(
+        not lives[index].wrote(version, state)
+        and any(later.holds(version, state) for later in lives[index + 1 :])
+        for version, state in _observed(fact)
+    )
 
 
 def _only_home(stretch: _Stretch, lives: list[_Life], own: list[_Stretch]) -> _Life | None:

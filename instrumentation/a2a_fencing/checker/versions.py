@@ -19,18 +19,20 @@ class StoredVersion:
         version: The version.
         writes: Accepted writes that the store gave this version; more than one is a fork.
         landed: A write of unknown outcome that turned out to be this version's, when `writes` is empty.
+        rivals: Other writes of unknown outcome that may be this version's instead of `landed`.
         derived: Accepted writes whose base this version is.
-        reads: The latest read of this version by replica and state.
+        reads: The first and the latest read of this version by replica and state.
     """
 
-    __slots__ = ("derived", "landed", "reads", "version", "writes")
+    __slots__ = ("derived", "landed", "reads", "rivals", "version", "writes")
 
     def __init__(self, version: Known) -> None:
         self.version = version
         self.writes: list[Fact] = []
         self.landed: Fact | None = None
+        self.rivals: tuple[Fact, ...] = ()
         self.derived: list[Fact] = []
-        self.reads: dict[tuple[str, str], Fact] | None = None
+        self.reads: dict[tuple[str, str], tuple[Fact, Fact]] | None = None
 
     @property
     def author(self) -> Fact | None:
@@ -43,7 +45,7 @@ class StoredVersion:
         if author is not None:
             return author
         if self.reads:
-            return min(self.reads.values(), key=by_number)
+            return min(self.first_reads(), key=by_number)
         return min((f for f in self.derived if f.base_state is not None), key=by_number, default=None)
 
     @property
@@ -57,8 +59,24 @@ class StoredVersion:
 
     def read_by(self, replica: str, before: int) -> Fact | None:
         """The replica's latest read of this version before its fact number `before`."""
-        own = [f for (reader, _), f in (self.reads or {}).items() if reader == replica and f.n < before]
+        own = (read for read in self.all_reads() if read.replica == replica and read.n < before)
         return max(own, key=by_number, default=None)
+
+    def add_read(self, read: Fact, state: str, n: int) -> None:
+        """Files a read."""
+        if self.reads is None:
+            self.reads = {}
+        key = (read.replica, state)
+        first, last = self.reads.get(key, (read, read))
+        self.reads[key] = (read if n < first.n else first, read if n > last.n else last)
+
+    def first_reads(self) -> list[Fact]:
+        """The first read by each replica of each state."""
+        return [first for first, _ in self.reads.values()] if self.reads else []
+
+    def all_reads(self) -> list[Fact]:
+        """The first and the latest read by each replica of each state."""
+        return [read for both in self.reads.values() for read in both] if self.reads else []
 
 
 class Versions:
@@ -76,6 +94,7 @@ class Versions:
         self.unwritten: set[Known] = set()
         """Versions that exist, as some fact says, and that no accepted write is known to have made."""
         self.lowest_written: Known | None = None
+        self.forked = False
         self.alien: list[Fact] = []
         """Facts whose version is of another type than the first one's and cannot be compared."""
 
@@ -141,6 +160,7 @@ class Versions:
         at.writes.append(write)
         if len(at.writes) > 1:
             at.writes.sort(key=by_number)
+            self.forked = True
         self.unwritten.discard(at.version)
         lowest = self.lowest_written
         if lowest is None or at.version < lowest:  # type: ignore[operator]

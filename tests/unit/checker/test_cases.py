@@ -22,7 +22,7 @@ def sentences(report: Report) -> list[str]:
     return [f.explanation for f in report.findings]
 
 
-# --- must be found --------------------------------------------------------------------------------------
+# --- must be found
 
 
 def test_1_an_executor_emits_working_after_completed() -> None:
@@ -336,7 +336,7 @@ def test_15_a_cancel_that_loses_twice_is_one_logical_write() -> None:
     assert report.verdict == c.FINE
 
 
-# --- conflict without a rival ---------------------------------------------------------------------------
+# --- conflict without a rival
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ def test_a_refusal_without_a_rival_is_no_finding(state: str, base: int | None, r
     assert report.verdict == c.FINE
 
 
-# --- must stay quiet ------------------------------------------------------------------------------------
+# --- must stay quiet
 
 
 def test_quiet_1_writes_on_a_terminal_task_that_keep_its_state_are_told_once() -> None:
@@ -636,7 +636,7 @@ def test_quiet_15_a_heartbeat_that_fails() -> None:
     assert tale.check().verdict == c.FINE
 
 
-# --- must not blind the detector ------------------------------------------------------------------------
+# --- must not blind the detector
 
 
 def test_a_replica_without_instrumentation_leaves_the_predecessor_unknown() -> None:
@@ -679,7 +679,8 @@ def test_a_commit_whose_caller_saw_an_error_is_found_by_the_next_read() -> None:
 
     assert found(report) == [(c.TERMINAL_OVERWRITTEN, PROVEN, "v3")]
     assert sentences(report) == [
-        "CANCELED (v2, B) was overwritten by COMPLETED (v3, A), whose writer did not learn that it was stored"
+        "CANCELED (v2, B) was overwritten by COMPLETED (v3, A), whose writer did not learn that it was"
+        " stored"
     ]
 
 

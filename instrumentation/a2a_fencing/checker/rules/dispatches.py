@@ -68,9 +68,19 @@ def _ended_by_order(life: Incarnation, start: Fact) -> Fact | None:
         or at_or_after(start.version, ended.version)
     ]
     seen = life.terminal_seen.get(start.replica)
-    if seen is not None and seen.kind != c.WRITE and seen.n < start.n and not _own_end(life, start):
+    if seen is not None and seen.kind != c.WRITE and seen.n < start.n and not _may_be_own(life, seen):
         candidates.append(seen)
     return min(candidates, key=_when, default=None)
+
+
+def _may_be_own(life: Incarnation, seen: Fact) -> bool:
+    """Whether a terminal state that a replica read may be its own executor's doing."""
+    if _own_end(life, seen) is not None:
+        return True
+    return any(
+        write.replica == seen.replica and executes(write) and write.state == seen.state
+        for write in life.indeterminate.writes
+    )
 
 
 def _ended_by_clocks(life: Incarnation, start: Fact, cluster: Cluster) -> Fact | None:

@@ -72,16 +72,17 @@ def _versioned(
     if rule is MUTATED and _entered_earlier(life, before):
         return ()
     landed = write.version is None
-    version = f"v{at.version}, {cluster.name(write.replica)}"
+    writers = " or ".join(cluster.name(one.replica) for one in (write, *at.rivals))
+    version = f"v{at.version}, {writers}"
     verb = "overwritten by" if rule is OVERWRITTEN else "saved again as"
     outcome = ", whose writer did not learn that it was stored" if landed else ""
     return (
         Conclusion(
             rule,
             key,
-            _facts(before.fact, write),
+            _facts(before.fact, write, *at.rivals),
             f"{_named(cluster, before)} was {verb} {write.state} ({version}){outcome}",
-            suspected=not before.certain or (landed and not _seen(at, write)),
+            suspected=not before.certain or bool(at.rivals) or (landed and not _seen(at, write)),
             if_complete=landed or not before.own,
         ),
     )
@@ -105,9 +106,7 @@ def _entered_earlier(life: Incarnation, before: Replaced) -> bool:
 
 def _seen(at: StoredVersion, write: Fact) -> bool:
     """Whether somebody saw the state of a write that its writer did not see stored."""
-    return write.reason == c.OWN_COMMIT or any(
-        read.state == write.state for read in (at.reads or {}).values()
-    )
+    return write.reason == c.OWN_COMMIT or any(read.state == write.state for read in at.first_reads())
 
 
 def _facts(*facts: Fact | None) -> tuple[Fact, ...]:

@@ -119,6 +119,8 @@ def _retries(life: Incarnation, version: Known, first: Fact) -> Iterator[Fact]:
 
 def judge_unseen(life: Incarnation, at: StoredVersion, cluster: Cluster) -> Iterable[Conclusion]:
     """A version nobody wrote, or one that holds another state than the one written."""
+    if life.inferred:
+        return ()
     if at.author is not None:
         moved = _moved(life, at)
         if moved is None:
@@ -145,7 +147,7 @@ def _moved(life: Incarnation, at: StoredVersion) -> tuple[Fact, str] | None:
     if len(at.writes) > 1:
         return None
     written = at.state
-    for read in sorted((at.reads or {}).values(), key=by_number):
+    for read in sorted(at.first_reads(), key=by_number):
         if read.state is not None and read.state != written:
             return read, read.state
     for write in sorted(at.derived, key=by_number):
@@ -166,7 +168,7 @@ def _remembered(life: Incarnation, at: StoredVersion, believed: str) -> bool:
 
 
 def _mentions(at: StoredVersion) -> Fact | None:
-    seen = (*at.derived, *(at.reads or {}).values())
+    seen = (*at.derived, *at.first_reads())
     return min(seen, key=lambda fact: (fact.time_unix_nano, fact.id), default=None)
 
 
