@@ -151,6 +151,7 @@ class Fact:
 
 
 FACT_ID: Final = "a2a.fencing.fact.id"
+_DIGITS: Final = 18
 _WRITER: Final = "a2a.fencing.writer"
 _TASK_ID: Final = "a2a.task.id"
 _STORE: Final = "a2a.fencing.task.store"
@@ -235,6 +236,21 @@ def to_attributes(fact: Fact) -> dict[str, AttributeValue]:
     return out
 
 
+def split_id(fact_id: object) -> tuple[str, int]:
+    """Replica and number of a fact id.
+
+    Raises:
+        MalformedFactError: It is not one.
+    """
+    if isinstance(fact_id, str):
+        replica, _, number = fact_id.rpartition(":")
+        if replica and len(number) <= _DIGITS and number.isascii() and number.isdigit():
+            n = int(number)
+            if n:
+                return replica, n
+    raise MalformedFactError(f"{FACT_ID} is not '<instance>:<n>'")
+
+
 def is_fact(event_name: str, attributes: Mapping[str, Any]) -> bool:
     """Whether a log event or span event claims to carry a fact."""
     return event_name.startswith(c.NAMESPACE) and FACT_ID in attributes
@@ -267,13 +283,10 @@ def from_attributes(
         values[name] = value
     if "witness" in values:
         values["witness"] = tuple(str(item) for item in values["witness"])
-    fact_id = attributes.get(FACT_ID)
-    replica, colon, number = fact_id.rpartition(":") if isinstance(fact_id, str) else ("", "", "")
-    if not (replica and colon and number.isascii() and number.isdigit() and int(number) > 0):
-        raise MalformedFactError(f"{FACT_ID} is not '<instance>:<n>'")
+    replica, n = split_id(attributes.get(FACT_ID))
     writer = attributes.get(_WRITER)
     values |= {
-        "id": f"{replica}:{int(number)}",
+        "id": f"{replica}:{n}",
         "kind": event_name[len(c.NAMESPACE) :],
         "time_unix_nano": time_unix_nano,
         "replica": replica,

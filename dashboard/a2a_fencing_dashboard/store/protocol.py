@@ -222,7 +222,7 @@ class Store(Protocol):
         """The figures of the first page."""
 
     def series(self, window: Window, bucket_s: int) -> list[SeriesPoint]:
-        """Counts over time."""
+        """Counts over time; the buckets at the window's ends are whole."""
 
     def replicas(self, window: Window) -> list[ReplicaRow]:
         """Every replica that ever reported in this window's run."""

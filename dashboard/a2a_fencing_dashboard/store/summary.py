@@ -133,18 +133,21 @@ class TaskSummary:
         state, version = fact.state, fact.version
         if state is None:
             return
-        # A total order, so that it does not matter which fact arrives last: numbered versions tell, the
-        # clock where a store has none.
-        rank = (version if isinstance(version, int) else -1, fact.time_unix_nano, state)
-        if self.state is None or rank > self._rank:
+        time = fact.time_unix_nano
+        if self.state is None or (
+            _rank(version, time, state) > _rank(self.version, self.version_unix_nano, self.state)
+        ):
             self.state = state
             self.version = version
-            self.version_unix_nano = fact.time_unix_nano
+            self.version_unix_nano = time
 
-    @property
-    def _rank(self) -> tuple[int, int, str]:
-        version = self.version if isinstance(self.version, int) else -1
-        return version, self.version_unix_nano, self.state or ""
+
+def _rank(version: Version, time: int, state: str) -> tuple[int, int, str, str]:
+    """Which fact tells the state: a total order, so that it does not matter which arrives last.
+
+    Numbered versions decide; where a store has none, the clock.
+    """
+    return (version if isinstance(version, int) else -1), time, state, str(version)
 
 
 def counts(facts: Iterable[Fact]) -> Iterator[tuple[int, str, str, int]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.protocol import Batch, Past, Reported
@@ -14,14 +15,14 @@ from a2a_fencing_dashboard.store.sqlite.writer import Writer
 class SqliteStore(Reader):
     """A `Store` in a SQLite file."""
 
-    def __init__(self, path: str) -> None:
-        """Opens the file, creating it where none is.
+    def __init__(self, path: str, *, clock: Callable[[], int] = time.time_ns) -> None:
+        """Opens the file, creating it where none is; `clock` gives ns since 1970.
 
         Raises:
             StoreError: The file is not a store, is one of a newer version, or cannot be used.
         """
         prepare(path)
-        super().__init__(path)
+        super().__init__(path, clock=clock)
         self._path = path
         self._writer: Writer | None = None
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from a2a_fencing.checker import Finding
-from a2a_fencing.facts import TaskKey
+from a2a_fencing.facts import TaskKey, split_id
 from a2a_fencing_dashboard.store import codec
 from a2a_fencing_dashboard.store import summary as m
 from a2a_fencing_dashboard.store.protocol import FindingChange
@@ -97,12 +97,12 @@ class FindingTable:
         """Replica and time of the newest fact that shows the finding."""
         found = []
         for fact_id in finding.witness:
-            instance, _, number = fact_id.rpartition(":")
+            instance, n = split_id(fact_id)
             replica = self._replicas.find(instance)
             if replica is not None:
                 rows = self._db.execute(
                     "SELECT body FROM fact WHERE task = ? AND replica = ? AND n = ?",
-                    (task, replica.id, int(number)),
+                    (task, replica.id, n),
                 )
                 found += [(codec.time_of(body), replica.id) for (body,) in rows]
         if not found:

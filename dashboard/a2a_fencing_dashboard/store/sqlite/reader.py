@@ -86,7 +86,7 @@ class Reader:
         )
 
     def series(self, window: Window, bucket_s: int) -> list[SeriesPoint]:
-        """Counts over time."""
+        """Counts over time; the buckets at the window's ends are whole."""
         with self._snapshot() as db:
             return [SeriesPoint(*row) for row in db.execute(*sql.series(window, bucket_s))]
 

@@ -78,12 +78,16 @@ def totals(window: Window) -> Query:
 
 
 def series(window: Window, bucket_s: int) -> Query:
-    """Counts by bucket, replica and measure, in the columns of `SeriesPoint`."""
+    """Counts by bucket, replica and measure, in the columns of `SeriesPoint`; every bucket whole."""
     width = next(width for width in WIDTHS if bucket_s % width == 0)
     first, end = _seconds(window)
     where = _Where()
     where.add("width = ?", width)
-    _add_buckets(where, None if first is None else first // width * width, end)
+    _add_buckets(
+        where,
+        None if first is None else first // bucket_s * bucket_s,
+        None if end is None else -(-end // bucket_s) * bucket_s,
+    )
     where.any_of("measure", m.SERIES)
     _add_replicas_of_run(where, window)
     return (
@@ -128,7 +132,7 @@ def tasks(
     conditions = _in_window(window)
     _add_filter(conditions, where)
     column = sort if sort in SORTS else "last"
-    order = f"{column} {'DESC' if descending else 'ASC'}, task.id DESC"
+    order = f"{column} {'DESC' if descending else 'ASC'}, last DESC, task.id DESC"
     return (
         f"SELECT {TASK_COLUMNS} FROM task WHERE task.id IN"
         f" (SELECT id FROM task WHERE {conditions} ORDER BY {order} LIMIT ? OFFSET ?) ORDER BY {order}",

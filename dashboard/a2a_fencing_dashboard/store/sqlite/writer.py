@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import repeat
 
 from a2a_fencing.checker import Finding
-from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing.facts import Fact, MalformedFactError, TaskKey, split_id
 from a2a_fencing_dashboard.store import codec, summary
 from a2a_fencing_dashboard.store.errors import StoreError
 from a2a_fencing_dashboard.store.protocol import Batch, Past, Reported, Span
@@ -33,9 +33,12 @@ class Writer:
         """Which of these fact ids are stored already."""
         found = set()
         for fact_id in ids:
-            instance, _, number = fact_id.rpartition(":")
+            try:
+                instance, n = split_id(fact_id)
+            except MalformedFactError:
+                continue
             replica = self._replicas.find(instance)
-            if replica is not None and number.isdecimal() and int(number) in replica.received:
+            if replica is not None and n in replica.received:
                 found.add(fact_id)
         return found
 
