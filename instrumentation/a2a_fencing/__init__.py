@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from a2a_fencing.dispatch import dispatch
+from a2a_fencing.guard import guard
 from a2a_fencing.instrumentor import A2AFencingInstrumentor
 
-__all__ = ["instrument", "uninstrument"]
+__all__ = ["dispatch", "guard", "instrument", "uninstrument"]
 
 
 def instrument(
     *,
     endpoint: str | None = None,
     run: str | None = None,
-    guard: bool | None = None,
+    guard: bool | str | None = None,
     audit: bool | None = None,
     heartbeat_interval: float | None = None,
     sql_spans: bool | None = None,
+    token_secret: str | None = None,
 ) -> None:
     """Starts observing every A2A server in this process; call it before or after they exist.
 
@@ -25,10 +28,12 @@ def instrument(
         endpoint: OTLP/HTTP base URL that facts go to besides the application's own pipeline. When
             nothing at all is configured, facts go to ``http://localhost:4318``.
         run: Label of a load-test run.
-        guard: Enforce what is otherwise only observed.
+        guard: Enforce what is otherwise only observed: True, or one rule alone, ``"store"`` or
+            ``"consumer"``.
         audit: Re-read the stored state before each write, which finds writers that bypass the SDK.
         heartbeat_interval: Seconds between heartbeats, 5 by default.
         sql_spans: SQL spans under our write spans; by default where the application traces anyway.
+        token_secret: What fencing tokens are signed with, for resources that ask for it.
 
     Raises:
         ValueError: A setting cannot be understood; the text names it.
@@ -43,6 +48,7 @@ def instrument(
             audit=audit,
             heartbeat_interval=heartbeat_interval,
             sql_spans=sql_spans,
+            token_secret=token_secret,
         )
 
 

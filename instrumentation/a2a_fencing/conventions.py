@@ -126,6 +126,8 @@ RESOLUTION: Final = "resolution"
 """The read that decides a write whose outcome was unknown."""
 AUDIT: Final = "audit"
 """Our own read before a write (``instrument(audit=True)``)."""
+VERIFY: Final = "verify"
+"""The read of ``dispatch(...).verify()``."""
 
 # --- Kinds of events an executor emits --------------------------------------------------------------
 

@@ -87,6 +87,7 @@ class Fact:
         executing: Executions running on the replica.
         interval_s: Seconds until the next heartbeat.
         replica_name, run, sdk_version, pid, guard, started_unix_nano: Who the replica is (heartbeats).
+        guard_rules: Rules of the guard that hold there, ``"store,consumer"`` (heartbeats).
     """
 
     id: str
@@ -132,6 +133,7 @@ class Fact:
     pid: int | None = None
     guard: bool | None = None
     started_unix_nano: int | None = None
+    guard_rules: str | None = None
 
     @classmethod
     def build(cls, values: dict[str, Any]) -> Fact:
@@ -199,6 +201,7 @@ ATTRIBUTES: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
     "pid": ("process.pid", _INT),
     "guard": ("a2a.fencing.guard", (bool,)),
     "started_unix_nano": ("a2a.fencing.replica.started_unix_nano", _INT),
+    "guard_rules": ("a2a.fencing.guard.rules", _STR),
 }
 
 _FIELD_OF: Final = {attribute: (name, types) for name, (attribute, types) in ATTRIBUTES.items()}

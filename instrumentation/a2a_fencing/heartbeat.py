@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
+from a2a_fencing.guard import OFF, Guard
 from a2a_fencing.recorder import Recorder
 
 DEFAULT_INTERVAL_S = 5.0
@@ -19,7 +20,7 @@ class Heartbeat:
         recorder: Where they are recorded.
         executing: Executions running now.
         lost: Facts lost on the way out so far.
-        guard: Whether the guard enforces.
+        guard: What the guard enforces now.
         interval_s: Seconds between two.
     """
 
@@ -29,7 +30,7 @@ class Heartbeat:
         *,
         executing: Callable[[], int],
         lost: Callable[[], int],
-        guard: bool = False,
+        guard: Callable[[], Guard] = lambda: OFF,
         interval_s: float = DEFAULT_INTERVAL_S,
     ) -> None:
         self._recorder = recorder
@@ -55,6 +56,7 @@ class Heartbeat:
     def beat(self) -> None:
         """Records one heartbeat."""
         replica = self._recorder.replica
+        guard = self._guard()
         self._recorder.record(
             c.HEARTBEAT,
             None,
@@ -66,7 +68,8 @@ class Heartbeat:
             run=replica.run,
             sdk_version=replica.sdk_version,
             pid=replica.pid,
-            guard=self._guard,
+            guard=bool(guard),
+            guard_rules=",".join(guard.rules) or None,
             started_unix_nano=replica.started_unix_nano,
         )
 

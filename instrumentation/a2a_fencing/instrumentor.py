@@ -13,6 +13,8 @@ from opentelemetry.instrumentation.instrumentor import (  # type: ignore[attr-de
 )
 
 from a2a_fencing import internal_errors, pipeline, recorder
+from a2a_fencing.dispatch import sign_tokens
+from a2a_fencing.guard import OFF, Guard, enforce, in_force, wanted
 from a2a_fencing.heartbeat import Heartbeat
 from a2a_fencing.hooks import Hooks
 from a2a_fencing.metrics import Metrics
@@ -32,6 +34,7 @@ class Status:
         missing: Hook targets that this SDK does not have.
         routes: Where facts and spans go, a line each.
         internal_errors: Our own faults so far, by kind.
+        guard: What is enforced.
     """
 
     enabled: bool
@@ -39,6 +42,7 @@ class Status:
     missing: tuple[str, ...]
     routes: tuple[str, ...]
     internal_errors: dict[str, int]
+    guard: Guard = OFF
 
 
 class A2AFencingInstrumentor(BaseInstrumentor):  # type: ignore[misc]
@@ -61,6 +65,7 @@ class A2AFencingInstrumentor(BaseInstrumentor):  # type: ignore[misc]
             tuple(run.hooks.missing),
             tuple(run.routes),
             internal_errors.counts(),
+            in_force(),
         )
 
     def flush(self, timeout_s: float = 5.0) -> bool:
@@ -116,21 +121,24 @@ class _Instrumentation:
             sinks,
             tracer=self.pipeline.tracer,
             span_per_fact=self.pipeline.span_per_fact,
+            confirmation=self.pipeline.confirmation,
         )
         self.pipeline.bind(self.recorder)
         self._heartbeat = Heartbeat(
             self.recorder,
             executing=lambda: self.hooks.executors.running,
             lost=self._lost,
-            guard=self._options.guard,
+            guard=in_force,
             interval_s=self._options.heartbeat_interval,
         )
 
     def start(self) -> None:
         self.routes = list(self.pipeline.description)
-        wanted = self._options.sql_spans
-        if wanted or (wanted is None and self.pipeline.application_traces):
+        sql = self._options.sql_spans
+        if sql or (sql is None and self.pipeline.application_traces):
             self.routes.append(self._sql.install(self.pipeline.tracer_provider))
+        enforce(wanted(self._options.guard))
+        sign_tokens(self._options.token_secret)
         recorder.activate(self.recorder)
         self.hooks.install()
         self._heartbeat.start()
@@ -141,6 +149,8 @@ class _Instrumentation:
         self._heartbeat.stop()
         self.hooks.remove()
         recorder.activate(None)
+        enforce(OFF)
+        sign_tokens(None)
         self._sql.remove()
         self.pipeline.shutdown()
 

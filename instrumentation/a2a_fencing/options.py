@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from a2a_fencing.guard import RULES
 from a2a_fencing.heartbeat import DEFAULT_INTERVAL_S
 
 _PREFIX = "A2A_FENCING_"
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
+_GUARDS = f"expected true, false, {' or '.join(RULES)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,19 +23,22 @@ class Options:
     Attributes:
         endpoint: OTLP/HTTP base URL that facts go to besides the application's own pipeline.
         run: Label of a load-test run.
-        guard: Enforce instead of only observing.
+        guard: Enforce instead of only observing: True, or one rule alone, ``"store"`` or
+            ``"consumer"``.
         audit: Re-read the stored state before each write.
         heartbeat_interval: Seconds between heartbeats.
         sql_spans: SQL spans under write spans. None: where the application traces anyway, because they
             cost more than everything else here.
+        token_secret: What fencing tokens are signed with, for resources that ask for it.
     """
 
     endpoint: str | None = None
     run: str | None = None
-    guard: bool = False
+    guard: bool | str = False
     audit: bool = False
     heartbeat_interval: float = DEFAULT_INTERVAL_S
     sql_spans: bool | None = None
+    token_secret: str | None = None
 
     @classmethod
     def resolve(cls, given: dict[str, Any]) -> Options:
@@ -57,6 +62,8 @@ class Options:
         options = cls(**values)
         if not options.heartbeat_interval > 0:
             raise ValueError("heartbeat_interval must be more than 0 seconds")
+        if isinstance(options.guard, str) and options.guard not in RULES:
+            raise ValueError(f"guard={options.guard!r}: {_GUARDS}")
         return options
 
 
@@ -69,6 +76,16 @@ def _flag(text: str) -> bool:
     raise ValueError("expected true or false")
 
 
+def _guard(text: str) -> bool | str:
+    rule = text.strip().lower()
+    if rule in RULES:
+        return rule
+    try:
+        return _flag(text)
+    except ValueError:
+        raise ValueError(_GUARDS) from None
+
+
 def _seconds(text: str) -> float:
     try:
         return float(text)
@@ -79,8 +96,9 @@ def _seconds(text: str) -> float:
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "endpoint": str,
     "run": str,
-    "guard": _flag,
+    "guard": _guard,
     "audit": _flag,
     "heartbeat_interval": _seconds,
     "sql_spans": _flag,
+    "token_secret": str,
 }

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 import requests
+from opentelemetry.instrumentation.utils import suppress_instrumentation
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import Span
@@ -82,6 +83,8 @@ class Outbox:
         self._wake = threading.Event()
         self._sent = threading.Condition()
         self._sending = False
+        self._in_flight = 0
+        self._settled = 0
         self._closing = False
         self._complained = False
         self._failures = 0
@@ -131,6 +134,31 @@ class Outbox:
                 self._sent.wait(left)
         return True
 
+    def confirmation(self) -> Callable[[float], str | None]:
+        """Ask for it before recording a fact that must not get lost.
+
+        Returns:
+            What waits, for so many seconds at most, until everything taken meanwhile is acknowledged;
+            it returns None, or in a few words why that did not happen.
+        """
+        lost = self.lost
+
+        def confirm(timeout_s: float) -> str | None:
+            url = self._logs_url
+            with self._sent:
+                goal = self._settled + self._in_flight + len(self._facts)
+                self._wake.set()
+                in_time = self._sent.wait_for(
+                    lambda: self._settled >= goal or self._logs_url is None, timeout_s
+                )
+            if url is None or self._logs_url is None:
+                return "the endpoint takes no log events, by which alone a fact can leave at once"
+            if not in_time:
+                return f"{url} did not acknowledge it within {timeout_s:g} s"
+            return f"{url} did not take it" if self.lost != lost else None
+
+        return confirm
+
     def close(self, timeout_s: float = 5.0) -> None:
         """Sends what it can in the time given and stops the thread."""
         atexit.unregister(self.close)
@@ -156,25 +184,25 @@ class Outbox:
     # --- the thread's side ---
 
     def _run(self) -> None:
-        while True:
-            self._wake.wait(self._interval_s)
-            self._wake.clear()
-            closing = self._closing
-            try:
-                self._send_all()
-            except Exception as error:
-                internal_errors.report("outbox", error)
-            if closing:
-                return
+        # Whoever traces HTTP clients must not see ours: telling of it would never end.
+        with suppress_instrumentation():
+            while True:
+                self._wake.wait(self._interval_s)
+                self._wake.clear()
+                closing = self._closing
+                try:
+                    self._send_all()
+                except Exception as error:
+                    internal_errors.report("outbox", error)
+                if closing:
+                    return
 
     def _send_all(self) -> None:
         """Sends until nothing waits."""
         while self._facts or self._spans:
             self._sending = True
             try:
-                facts = _take(self._facts)
-                if facts and self._logs_url is not None:
-                    self._send_facts(self._logs_url, facts)
+                self._send_next_facts()
                 spans = _take(self._spans)
                 if spans and self._traces_url is not None:
                     events = {
@@ -187,6 +215,19 @@ class Outbox:
                 with self._sent:
                     self._sending = False
                     self._sent.notify_all()
+
+    def _send_next_facts(self) -> None:
+        with self._sent:
+            facts = _take(self._facts)
+            self._in_flight = len(facts)
+        try:
+            if facts and self._logs_url is not None:
+                self._send_facts(self._logs_url, facts)
+        finally:
+            with self._sent:
+                self._settled += self._in_flight
+                self._in_flight = 0
+                self._sent.notify_all()
 
     def _send_facts(self, url: str, facts: list[Fact]) -> None:
         if self._deliver(url, encode_logs(facts, self._resource)):

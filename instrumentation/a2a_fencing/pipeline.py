@@ -7,7 +7,7 @@ a task, which cost more than everything this project does.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -73,6 +73,15 @@ class Pipeline:
                             sink(fact, span)
 
         self.outbox.on_traces_only = traces_only
+
+    def confirmation(self) -> Callable[[float], str | None]:
+        """See `Outbox.confirmation`."""
+        if self.outbox is None:
+            return lambda timeout_s: (
+                "facts leave through the application's LoggerProvider, which does not tell whether they"
+                " arrive; instrument(endpoint=...) does"
+            )
+        return self.outbox.confirmation()
 
     def shutdown(self) -> None:
         """Sends what waits and stops."""

@@ -20,8 +20,14 @@ from a2a_fencing import internal_errors
 from a2a_fencing.facts import Fact, TaskKey
 from a2a_fencing.replica import Replica
 
+# The fact of its start names an execution or a dispatch: no second id to make and to send.
+_NAMED_BY_START = {c.EXECUTION: "execution_id", c.DISPATCH: "dispatch_id"}
+
 Sink = Callable[[Fact, "Span | None"], None]
 """Takes a fact and the span that records it, if one is open."""
+
+Confirmation = Callable[[float], "str | None"]
+"""Waits so many seconds for what was recorded meanwhile to be safe; None, or what prevented it."""
 
 _log = logging.getLogger("a2a_fencing")
 
@@ -46,8 +52,10 @@ class Recorder:
         tracer: Tracer | None = None,
         clock: Callable[[], int] = time.time_ns,
         span_per_fact: bool = False,
+        confirmation: Callable[[], Confirmation] = lambda: lambda timeout_s: None,
     ) -> None:
         self.replica = replica
+        self.confirmation = confirmation
         self.tracer = tracer or trace.NoOpTracer()
         self.span_per_fact = span_per_fact
         self._sinks = tuple(sinks)
@@ -78,9 +86,9 @@ class Recorder:
         self._last = number
         values["id"] = self._prefix + str(number)
         values["kind"] = kind
-        if kind == c.EXECUTION:
-            # The fact of its start names an execution: no second id to make and to send.
-            values.setdefault("execution_id", values["id"])
+        identity = _NAMED_BY_START.get(kind)
+        if identity is not None:
+            values.setdefault(identity, values["id"])
         values["time_unix_nano"] = self._clock()
         values["replica"] = self.replica.id
         own_span = None

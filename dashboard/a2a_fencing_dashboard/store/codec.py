@@ -54,6 +54,7 @@ FIELDS: Final = (
     "pid",
     "guard",
     "started_unix_nano",
+    "guard_rules",
 )
 """All of a fact but its id, replica and task, which the store keeps as keys."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors, recorder
 from a2a_fencing.facts import TaskKey
+from a2a_fencing.guard import in_force
 from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks.patches import Patches
 from a2a_fencing.hooks.scope import Scope, Turn
@@ -33,6 +34,7 @@ class ConsumerHooks:
     def __init__(self, stores: StoreHooks) -> None:
         self._stores = stores
         self._turns: weakref.WeakKeyDictionary[Any, Turn] = weakref.WeakKeyDictionary()
+        self._fenced: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def install(self, patches: Patches) -> list[str]:
         """Hooks consumer and active task; returns the targets this SDK does not have."""
@@ -62,6 +64,8 @@ class ConsumerHooks:
                     manager.task_store, request.call_context, active_task.task_id
                 )
                 turn.writer = self._stores.writer_of(rec, manager.task_store)
+                turn.store, turn.call_context = manager.task_store, request.call_context
+                turn.manager = manager
             except Exception as error:
                 internal_errors.report("arrival of a request", error)
         return await wrapped(*args, **kwargs)
@@ -78,6 +82,11 @@ class ConsumerHooks:
         kind = event_kind(event)
         turn = self._turns.get(consumer)
         scope = Scope(c.FROM_EXECUTOR, turn=turn, event=event if kind is not None else None)
+        if kind is not None and consumer in self._fenced and in_force().consumer:
+            self._dropped(rec, consumer, scope, c.FENCED_BY_GUARD)
+            # The SDK takes an event off its queue's account once it has been applied.
+            consumer.active_task._event_queue_agent.task_done()
+            return None
         try:
             with scopes.entered(scope):
                 result = await wrapped(*args, **kwargs)
@@ -85,6 +94,8 @@ class ConsumerHooks:
             self._dropped(rec, consumer, scope, c.STALE_EXECUTOR)
             raise
         if kind is not None and not scope.applied:
+            # Refused, and what was reloaded is finished: the executor works for nothing.
+            self._fenced.add(consumer)
             self._dropped(rec, consumer, scope, c.STALE_EXECUTOR)
         return result
 

@@ -12,12 +12,14 @@ from opentelemetry.trace import Status, StatusCode
 
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors, recorder
+from a2a_fencing.facts import Version
 from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.patches import Patches
 from a2a_fencing.hooks.scope import Turn
 from a2a_fencing.hooks.sdk import AgentExecutor
-from a2a_fencing.hooks.tasks import state_of
+from a2a_fencing.hooks.stores import is_versioned
+from a2a_fencing.hooks.tasks import state_of, version_of
 from a2a_fencing.recorder import Recorder
 
 Method = Callable[..., Awaitable[Any]]
@@ -28,13 +30,15 @@ class ExecutorHooks:
 
     Args:
         memory: Says at which version the executor started.
+        on_start: Called before each execution.
 
     Attributes:
         running: Executions running in this process now.
     """
 
-    def __init__(self, memory: TaskMemory) -> None:
+    def __init__(self, memory: TaskMemory, on_start: Callable[[], None]) -> None:
         self._memory = memory
+        self._on_start = on_start
         self.running = 0
 
     def install(self, patches: Patches) -> None:
@@ -55,6 +59,7 @@ class ExecutorHooks:
         if turn.execution_id is not None:
             return await wrapped(*args, **kwargs)
         try:
+            self._on_start()
             token = self._start(rec, turn, request)
         except Exception as error:
             internal_errors.report("start of an execution", error)
@@ -62,7 +67,8 @@ class ExecutorHooks:
         self.running += 1
         phase, error_type = c.FINISHED, None
         try:
-            return await wrapped(*args, **kwargs)
+            with scopes.executing(turn):
+                return await wrapped(*args, **kwargs)
         except asyncio.CancelledError:
             phase = c.CANCELLED
             raise
@@ -81,12 +87,12 @@ class ExecutorHooks:
         }
         span = rec.tracer.start_span(c.SPAN_EXECUTE, attributes=attributes)
         task = request.current_task
-        known = self._memory.latest(turn.key) if turn.key is not None else None
-        state = state_of(task) if task is not None else None
-        version = known.version if known is not None and known.state == state else None
+        turn.task_id = request.task_id
+        turn.state = state_of(task) if task is not None else None
+        turn.version = version = self._version(turn)
+        turn.token = _token(turn.store, version)
         turn.span = span
         turn.inside = trace.set_span_in_context(span)
-        turn.token = version if isinstance(version, int) else None
         fact = rec.record(
             c.EXECUTION,
             span,
@@ -95,12 +101,21 @@ class ExecutorHooks:
             writer=turn.writer,
             context_id=request.context_id,
             version=version,
-            state=state,
+            state=turn.state,
             token=turn.token,
         )
         # The start's own id names the execution: no second id to make and to send.
         turn.execution_id = fact.id
-        return otel_context.attach(turn.inside)
+        return otel_context.attach(scopes.inside(turn, turn.inside))
+
+    def _version(self, turn: Turn) -> Version:
+        """The version of the task that the executor is given; None for a new one."""
+        if turn.state is None:
+            return None
+        if turn.manager is not None:
+            return version_of(getattr(turn.manager, "current_version", None))
+        known = self._memory.latest(turn.key) if turn.key is not None else None
+        return known.version if known is not None and known.state == turn.state else None
 
     def _end(self, rec: Recorder, turn: Turn, phase: str, error_type: str | None) -> None:
         try:
@@ -122,3 +137,15 @@ class ExecutorHooks:
                 span.end()
         except Exception as error:
             internal_errors.report("end of an execution", error)
+
+
+def _token(store: Any, version: Version) -> int | None:
+    """The fencing token of an execution that starts from this version of the stored task.
+
+    One more than the version, so that the first execution of a task has 1. Whoever takes the right to
+    act away does so by a write; everybody who started before that write has a lower token than the
+    next execution. Two executions that start from one version tie; of those the store lets one write.
+    """
+    if not is_versioned(store) or isinstance(version, str):
+        return None
+    return (version or 0) + 1

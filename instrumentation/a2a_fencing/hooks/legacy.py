@@ -44,6 +44,7 @@ class LegacyHooks:
                 store = handler.task_store
                 turn.key = self._stores.key_of(store, request.call_context, request.task_id)
                 turn.writer = self._stores.writer_of(rec, store)
+                turn.store, turn.call_context = store, request.call_context
             except Exception as error:
                 internal_errors.report("a legacy execution", error)
         return await wrapped(*args, **kwargs)

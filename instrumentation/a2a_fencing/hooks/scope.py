@@ -7,6 +7,7 @@ and looked up when the SDK works for it.
 
 from __future__ import annotations
 
+import asyncio
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from opentelemetry import context as otel_context
 from opentelemetry.context import Context
 from opentelemetry.trace import Span
 
-from a2a_fencing.facts import TaskKey
+from a2a_fencing.facts import TaskKey, Version
 
 
 class Turn:
@@ -28,19 +29,33 @@ class Turn:
         inside: OTel context with the execution's span, once it runs; our spans go under it.
         span: The execution's span while it runs.
         execution_id: Id of the fact that recorded its start.
-        token: Fencing token of the execution.
+        token: Fencing token of the execution; None where the store gives no order to take it from.
         key: The task it works on, once a handler that knows the store has seen it.
         writer: Label of that store object.
+        task_id: The task's id as the request says.
+        store, call_context: How the task is read again.
+        manager: The SDK's TaskManager for it, which knows the version that was read.
+        version, state: What the execution believes is stored: what it started from, then what its own
+            events became.
+        saving: Saves of its events under way now.
     """
 
     __slots__ = (
         "__weakref__",
+        "_waiting",
+        "call_context",
         "execution_id",
         "inside",
         "key",
+        "manager",
         "parent",
+        "saving",
         "span",
+        "state",
+        "store",
+        "task_id",
         "token",
+        "version",
         "writer",
     )
 
@@ -52,11 +67,34 @@ class Turn:
         self.token: int | None = None
         self.key: TaskKey | None = None
         self.writer: str | None = None
+        self.task_id: str | None = None
+        self.store: Any = None
+        self.call_context: Any = None
+        self.manager: Any = None
+        self.version: Version = None
+        self.state: str | None = None
+        self.saving = 0
+        self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def context(self) -> Context:
         """Where spans made on behalf of this turn belong."""
         return self.inside if self.inside is not None else self.parent
+
+    def saved(self) -> None:
+        """Ends a save that counted in `saving`."""
+        self.saving -= 1
+        if self._waiting and not self.saving:
+            waiting, self._waiting = self._waiting, []
+            for future in waiting:
+                future.get_loop().call_soon_threadsafe(_wake, future)
+
+    async def settled(self) -> None:
+        """Waits until no save of its events is under way."""
+        if self.saving:
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            await future
 
 
 class Scope:
@@ -89,8 +127,12 @@ class Scope:
         self.applied = False
 
 
+_TURN = otel_context.create_key("a2a-fencing-turn")
+
 _scope: ContextVar[Scope | None] = ContextVar("a2a_fencing_scope", default=None)
 _turns: weakref.WeakKeyDictionary[Any, Turn] = weakref.WeakKeyDictionary()
+_executing: dict[int, set[Turn]] = {}
+"""Turns whose execution runs now, by its trace id."""
 
 
 def current() -> Scope | None:
@@ -114,3 +156,43 @@ def turn_of(request_context: Any) -> Turn:
     if turn is None:
         turn = _turns[request_context] = Turn(otel_context.get_current())
     return turn
+
+
+def inside(turn: Turn, context: Context) -> Context:
+    """`context` with the turn whose execution it belongs to.
+
+    It is OTel's context that carries the turn, so that whatever propagates that (child tasks,
+    ``gather``, ``asyncio.to_thread``, instrumented thread pools) propagates the turn too.
+    """
+    return otel_context.set_value(_TURN, turn, context)
+
+
+def turn_in(context: Context | None = None) -> Turn | None:
+    """The turn whose execution this OTel context (None: the current one) belongs to, or None."""
+    turn = otel_context.get_value(_TURN, context)
+    return turn if isinstance(turn, Turn) else None
+
+
+@contextmanager
+def executing(turn: Turn) -> Iterator[None]:
+    """Makes the turn findable by its trace while the block runs."""
+    trace_id = turn.span.get_span_context().trace_id if turn.span is not None else 0
+    _executing.setdefault(trace_id, set()).add(turn)
+    try:
+        yield
+    finally:
+        turns = _executing.get(trace_id, set())
+        turns.discard(turn)
+        if not turns:
+            _executing.pop(trace_id, None)
+
+
+def turn_of_trace(trace_id: int) -> Turn | None:
+    """The one turn that executes in this trace, or None when there is none or more than one."""
+    turns = _executing.get(trace_id, ()) if trace_id else ()
+    return next(iter(turns)) if len(turns) == 1 else None
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -23,6 +23,8 @@ class _NeverRaised(Exception):
 
 
 VersionedTaskStore = find("a2a.server.cluster.task_store:VersionedTaskStore")
+LegacyTaskStoreAdapter = find("a2a.server.cluster.task_store:LegacyTaskStoreAdapter")
+VersionedDatabaseTaskStore = find("a2a.server.cluster.database_task_store:VersionedDatabaseTaskStore")
 ConcurrentTaskModificationError: type[Exception] = (
     find("a2a.server.cluster.task_store:ConcurrentTaskModificationError") or _NeverRaised
 )
@@ -46,9 +48,11 @@ __all__ = [
     "EventQueueLegacy",
     "EventQueueSource",
     "LegacyRequestHandler",
+    "LegacyTaskStoreAdapter",
     "PushNotificationSender",
     "TaskManager",
     "TaskStore",
+    "VersionedDatabaseTaskStore",
     "VersionedTaskStore",
     "find",
 ]

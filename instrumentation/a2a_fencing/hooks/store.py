@@ -6,6 +6,7 @@ are one write: the outermost call is what the caller got, the innermost what was
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -18,19 +19,21 @@ from opentelemetry.trace import Span, Status, StatusCode
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors, recorder
 from a2a_fencing.facts import Fact, TaskKey, Version
+from a2a_fencing.guard import in_force
 from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks import write as writes
-from a2a_fencing.hooks.memory import TaskMemory
+from a2a_fencing.hooks.memory import Known, TaskMemory
 from a2a_fencing.hooks.patches import Patches
 from a2a_fencing.hooks.refusal import Attempt, explain
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError, TaskStore, VersionedTaskStore
-from a2a_fencing.hooks.stores import StoreIdentities
+from a2a_fencing.hooks.stores import StoreIdentities, is_versioned
 from a2a_fencing.hooks.tasks import event_kind, state_of, version_of
 from a2a_fencing.hooks.write import Write
 from a2a_fencing.recorder import Recorder
 
 Method = Callable[..., Awaitable[Any]]
 
+_log = logging.getLogger("a2a_fencing")
 
 _inside: ContextVar[bool] = ContextVar("a2a_fencing_inside_store", default=False)
 
@@ -48,6 +51,7 @@ class StoreHooks:
         self._memory = memory
         self._identities = identities
         self._audit = audit
+        self._complained = False
 
     def install(self, patches: Patches) -> None:
         """Hooks every override of the abstract store methods, in classes that exist and come later."""
@@ -91,12 +95,20 @@ class StoreHooks:
         except Exception as error:
             internal_errors.report("before a save", error)
             return await wrapped(*args, **kwargs)
+        turn = write.turn
+        if turn is not None:
+            turn.saving += 1
+        guarded = in_force().store and await self._is_finished(write)
         write_token = writes.enter(write)
         otel_token = otel_context.attach(trace.set_span_in_context(write.span))
         try:
+            if guarded:
+                self._hold_back(rec, write)
+                raise ConcurrentTaskModificationError(task.id)
             result = await wrapped(*args, **kwargs)
         except ConcurrentTaskModificationError as error:
-            await self._refused(rec, write, error)
+            if not guarded:
+                await self._refused(rec, write, error)
             raise
         except BaseException as error:
             self._failed(rec, write, error)
@@ -108,6 +120,8 @@ class StoreHooks:
             otel_context.detach(otel_token)
             writes.leave(write_token)
             write.span.end()
+            if turn is not None:
+                turn.saved()
 
     async def save_once(self, wrapped: Method, store: Any, args: Any, kwargs: Any) -> Any:
         """Around one try of a store that retries inside a save; a try that calls super is one."""
@@ -141,12 +155,55 @@ class StoreHooks:
             base=base,
             base_known=self._memory.at(key, base),
             event=event,
+            turn=turn if turn is not None else scopes.turn_in(),
             span=rec.tracer.start_span(
                 c.SPAN_SAVE,
                 context=turn.context if turn is not None else None,
                 attributes={"a2a.task.id": task.id},
             ),
         )
+
+    async def _is_finished(self, write: Write) -> bool:
+        """Whether the store rule holds this write back: its base version is a finished task.
+
+        What that version held is known from the read or write it came from. Only where that was
+        forgotten the store is asked; a base that is not the stored version it refuses by itself.
+        """
+        if not is_versioned(write.store):
+            self._complain(write)
+            return False
+        known = write.base_known
+        if known is None and write.base is not None:
+            known = write.base_known = await self._known_by_reading(write)
+        return known is not None and known.state in c.TERMINAL_STATES
+
+    async def _known_by_reading(self, write: Write) -> Known | None:
+        token = _inside.set(True)
+        try:
+            stored = await write.store.get(write.task.id, write.context)
+        except Exception as error:
+            internal_errors.report("read for the guard", error)
+            return None
+        finally:
+            _inside.reset(token)
+        if stored is not None and version_of(getattr(stored, "version", None)) == write.base:
+            self._memory.saw(write.key, write.base, state_of(stored.task))
+        return self._memory.at(write.key, write.base)
+
+    def _hold_back(self, rec: Recorder, write: Write) -> None:
+        try:
+            self._record(rec, write, c.TERMINAL_REJECTED, reason=c.TERMINAL)
+        except Exception as failure:
+            internal_errors.report("after a save held back", failure)
+
+    def _complain(self, write: Write) -> None:
+        """Says once that the guard has no hold on a store without versions."""
+        if not self._complained:
+            self._complained = True
+            _log.warning(
+                "the guard's store rule does not cover %s: it keeps no versions",
+                type(write.store).__qualname__,
+            )
 
     def _returned(self, rec: Recorder, write: Write, result: Any) -> None:
         """The caller was told that the write succeeded."""
@@ -172,6 +229,8 @@ class StoreHooks:
         )
         self._memory.saw(write.key, version, write.state, fact.id)
         self._memory.resolve(write.key)
+        if write.turn is not None and write.turn.key == write.key:
+            write.turn.version, write.turn.state = version, write.state
         if _left_terminal(fact):
             known = write.base_known
             rec.violation(

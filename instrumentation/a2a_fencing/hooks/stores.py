@@ -16,6 +16,7 @@ from typing import Any
 from a2a.server.owner_resolver import resolve_user_scope
 
 from a2a_fencing import internal_errors
+from a2a_fencing.hooks.sdk import LegacyTaskStoreAdapter, VersionedTaskStore
 
 _INNER = ("_db", "_store", "_impl", "store", "_underlying_store", "_inner", "_wrapped", "__wrapped__")
 _LOCAL_HOSTS = frozenset({"", "localhost", "127.0.0.1", "::1"})
@@ -97,6 +98,15 @@ class StoreIdentities:
         except TypeError:
             return next(_numbers)
         return number
+
+
+def is_versioned(store: Any) -> bool:
+    """Whether the store orders writes by a version, so that a stale one can be told."""
+    return (
+        VersionedTaskStore is not None
+        and isinstance(store, VersionedTaskStore)
+        and not isinstance(store, LegacyTaskStoreAdapter)
+    )
 
 
 def _innermost(store: Any) -> Any:

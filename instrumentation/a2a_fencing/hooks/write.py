@@ -15,6 +15,7 @@ from opentelemetry.trace import Span
 
 from a2a_fencing.facts import TaskKey, Version
 from a2a_fencing.hooks.memory import Known
+from a2a_fencing.hooks.scope import Turn
 
 _STORED_NOTHING_TO_TELL = True
 """What an innermost layer that returns None is taken to have returned: it did store."""
@@ -33,6 +34,7 @@ class Write:
         base: Version it was derived from.
         base_known: What the store held at that version, if this process knows.
         event: The event behind it, or None.
+        turn: The turn it is done for, or None.
         span: Records it.
 
     Attributes:
@@ -59,6 +61,7 @@ class Write:
         "task",
         "tries",
         "trying",
+        "turn",
         "writer",
     )
 
@@ -74,6 +77,7 @@ class Write:
         base: Version,
         base_known: Known | None,
         event: Any,
+        turn: Turn | None,
         span: Span,
     ) -> None:
         self.store = store
@@ -85,6 +89,7 @@ class Write:
         self.base = base
         self.base_known = base_known
         self.event = event
+        self.turn = turn
         self.span = span
         self.started_ns = time.perf_counter_ns()
         self.tries = 0

@@ -10,6 +10,7 @@ from opentelemetry.trace import Span, Tracer
 from a2a_fencing import internal_errors, recorder
 from a2a_fencing.checker import Report, check
 from a2a_fencing.facts import Fact
+from a2a_fencing.guard import enforce, wanted
 from a2a_fencing.hooks import Hooks
 from a2a_fencing.recorder import Recorder
 from a2a_fencing.replica import Replica
@@ -40,7 +41,9 @@ class History:
 
 
 @contextmanager
-def capture(*, audit: bool = False, tracer: Tracer | None = None) -> Iterator[History]:
+def capture(
+    *, audit: bool = False, guard: bool | str = False, tracer: Tracer | None = None
+) -> Iterator[History]:
     """Observes every A2A server in this process while the block runs.
 
     Facts get a replica identity of their own, numbered from 1, also where `instrument()` is on
@@ -48,16 +51,19 @@ def capture(*, audit: bool = False, tracer: Tracer | None = None) -> Iterator[Hi
 
     Args:
         audit: Re-read the stored state before each write.
+        guard: Enforce: True, or one rule alone, ``"store"`` or ``"consumer"``.
         tracer: Where our spans go; by default there are none.
     """
     replica = Replica()
     history = History(replica.id)
     hooks = Hooks(replica.id, audit=audit)
     hooks.install()
+    unguarded = enforce(wanted(guard))
     previous = recorder.activate(Recorder(replica, [history._take], tracer=tracer))
     try:
         with internal_errors.raising():
             yield history
     finally:
         recorder.activate(previous)
+        enforce(unguarded)
         hooks.remove()
