@@ -1,7 +1,8 @@
-"""The entry of the dashboard: what all pages share, then the page."""
+"""What all pages share, then the page."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -11,6 +12,7 @@ import streamlit as st
 from a2a_fencing_dashboard.store import StoreError, open_store
 from a2a_fencing_dashboard.store.protocol import Window
 from a2a_fencing_dashboard.ui import links, live, parts, scope, view
+from a2a_fencing_dashboard.ui.pages import alerts, overview, task, tasks
 from a2a_fencing_dashboard.ui.queries import Queries, is_silent
 from a2a_fencing_dashboard.ui.scope import Scope
 from a2a_fencing_dashboard.ui.settings import Settings
@@ -21,40 +23,29 @@ from a2a_fencing_dashboard.ui.view import View
 class Entry:
     """A page as it is registered; the one without a path is the first."""
 
-    script: str
+    render: Callable[[], None]
     title: str
     path: str
     listed: bool = True
 
 
-PAGES: Final = (
-    Entry(links.OVERVIEW, "Overview", ""),
-    Entry(links.TASKS, "Tasks", "tasks"),
-    Entry(links.ALERTS, "Alerts", "alerts"),
-    Entry(links.TASK, "Task", "task", listed=False),
-)
+PAGES: Final[Mapping[str, Entry]] = {
+    links.OVERVIEW: Entry(overview.render, "Overview", ""),
+    links.TASKS: Entry(tasks.render, "Tasks", "tasks"),
+    links.ALERTS: Entry(alerts.render, "Alerts", "alerts"),
+    links.TASK: Entry(task.render, "Task", "task", listed=False),
+}
 
 
 def main() -> None:
     """Runs the page that the URL names."""
     parts.frame()
-    page = st.navigation(
-        [
-            st.Page(
-                entry.script,
-                title=entry.title,
-                url_path=entry.path or None,
-                default=not entry.path,
-                visibility="visible" if entry.listed else "hidden",
-            )
-            for entry in PAGES
-        ],
-        position="top",
-    )
+    pages = {name: _page(entry) for name, entry in PAGES.items()}
+    page = st.navigation(list(pages.values()), position="top")
     settings = Settings.from_environment()
     with st.container(key="bar", horizontal=True, vertical_alignment="center"):
         try:
-            seen: View | StoreError = _look(settings)
+            seen: View | StoreError = _look(settings, pages)
         except StoreError as error:
             seen = error
         selected = seen.scope if isinstance(seen, View) else Scope()
@@ -72,12 +63,23 @@ def main() -> None:
         parts.unreadable(error)
 
 
-def _look(settings: Settings) -> View:
+def _page(entry: Entry) -> st.Page:
+    return st.Page(
+        entry.render,
+        title=entry.title,
+        url_path=entry.path,
+        default=not entry.path,
+        visibility="visible" if entry.listed else "hidden",
+    )
+
+
+def _look(settings: Settings, pages: Mapping[str, st.Page]) -> View:
     queries = _queries(settings.store_url)
     selected = scope.select(queries.runs(queries.version()))
     pulse = _pulse(settings, selected)
     at, window, _ = pulse
-    return View(queries, at, queries.now(), selected, window, st.context.timezone, settings, pulse)
+    zone = st.context.timezone
+    return View(queries, at, queries.now(), selected, window, zone, settings, pages, pulse)
 
 
 def _pulse(settings: Settings, selected: Scope) -> tuple[int, Window, tuple[str, ...]]:
@@ -92,6 +94,3 @@ def _pulse(settings: Settings, selected: Scope) -> tuple[int, Window, tuple[str,
 @st.cache_resource(show_spinner=False, max_entries=4, on_release=Queries.close)
 def _queries(store_url: str) -> Queries:
     return Queries(open_store(store_url))
-
-
-main()

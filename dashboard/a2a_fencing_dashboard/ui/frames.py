@@ -197,18 +197,18 @@ def spans(rows: Sequence[Span]) -> pd.DataFrame:
 def _tree(rows: Sequence[Span]) -> list[tuple[int, Span]]:
     """Spans with their depth, each after its parent; one whose parent is not stored is a root."""
     known = {span.span_id for span in rows}
+    by_start = sorted(rows, key=lambda span: span.start_unix_nano)
     children: dict[str | None, list[Span]] = {}
-    for span in sorted(rows, key=lambda span: span.start_unix_nano):
+    for span in by_start:
         parent = span.parent_span_id if span.parent_span_id in known else None
         children.setdefault(parent, []).append(span)
-    listed: list[tuple[int, Span]] = []
-    seen: set[str] = set()
-    stack = [(0, span) for span in reversed(children.get(None, []))]
-    while stack:
-        depth, span = stack.pop()
-        if span.span_id in seen:
-            continue
-        seen.add(span.span_id)
-        listed.append((depth, span))
-        stack.extend((depth + 1, child) for child in reversed(children.get(span.span_id, [])))
-    return listed
+    listed: dict[str, tuple[int, Span]] = {}
+    # Spans that are their own ancestors have no root; they follow as if each were one.
+    for root in (*children.get(None, ()), *by_start):
+        stack = [(0, root)]
+        while stack:
+            depth, span = stack.pop()
+            if span.span_id not in listed:
+                listed[span.span_id] = depth, span
+                stack.extend((depth + 1, child) for child in reversed(children.get(span.span_id, [])))
+    return list(listed.values())

@@ -10,10 +10,10 @@ from urllib.parse import quote, urlencode
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.ui.words import shown
 
-OVERVIEW: Final = "pages/overview.py"
-TASKS: Final = "pages/tasks.py"
-TASK: Final = "pages/task.py"
-ALERTS: Final = "pages/alerts.py"
+OVERVIEW: Final = "overview"
+TASKS: Final = "tasks"
+TASK: Final = "task"
+ALERTS: Final = "alerts"
 
 Query = dict[str, str | Sequence[str]]
 

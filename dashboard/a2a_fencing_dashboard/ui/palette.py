@@ -28,12 +28,12 @@ class Look:
     glyph: str
 
 
-UNKNOWN_STATE: Final = Look("#8b95a5", "circle-open-dot", "◌")
+UNKNOWN_STATE: Final = Look("#828c9d", "circle-open-dot", "◌")
 
 STATES: Final[Mapping[str, Look]] = {
-    c.SUBMITTED: Look("#8b95a5", "circle-open", "○"),
+    c.SUBMITTED: Look("#828c9d", "circle-open", "○"),
     c.WORKING: Look("#3b8fd9", "circle", "●"),
-    c.INPUT_REQUIRED: Look("#c99a16", "triangle-right", "▶"),
+    c.INPUT_REQUIRED: Look("#b3860c", "triangle-right", "▶"),
     c.AUTH_REQUIRED: Look("#a67c52", "triangle-left", "◀"),
     c.COMPLETED: Look("#1a9e83", "square", "■"),
     c.CANCELED: Look("#9a6fd8", "diamond", "◆"),
@@ -42,15 +42,15 @@ STATES: Final[Mapping[str, Look]] = {
 }
 
 VIOLATION: Final = Look("#d6304a", "x", "✖")
-UNSURE: Final = Look("#c08a1e", "diamond-open", "◇")
+UNSURE: Final = Look("#b8841a", "diamond-open", "◇")
 HELD: Final = Look("#6f86a6", "pentagon", "⛉")
 """A refused write: a shield that held. Its pentagon stands on its tip."""
 CONFLICT: Final = Look("#6f86a6", "x-thin", "✕")
 DROPPED: Final = Look("#6f86a6", "triangle-down-open", "▽")
-READ: Final = Look("#8b95a5", "circle-open", "○")
-UNKNOWN_OUTCOME: Final = Look("#c08a1e", "diamond-tall-open", "◊")
+READ: Final = Look("#828c9d", "circle-open", "○")
+UNKNOWN_OUTCOME: Final = Look("#b8841a", "diamond-tall-open", "◊")
 DISPATCH: Final = Look("#5b8c99", "arrow-up", "↑")
-EXECUTION: Final = "#8b95a5"
+EXECUTION: Final = "#828c9d"
 
 VERDICTS: Final[Mapping[str, Look]] = {
     c.VIOLATED: VIOLATION,

@@ -16,6 +16,7 @@ from a2a_fencing_dashboard.store import StoreError
 from a2a_fencing_dashboard.ui import links
 from a2a_fencing_dashboard.ui.links import Query
 from a2a_fencing_dashboard.ui.settings import Settings
+from a2a_fencing_dashboard.ui.view import current
 from a2a_fencing_dashboard.ui.words import RULE_MEANINGS, VERDICT_WORDS, Names, count, named, shown
 
 _STYLES: Final = Path(__file__).with_name("style.css")
@@ -96,7 +97,7 @@ def figures(title: str, rows: Iterable[Figure], *, empty: str = "", key: str) ->
                 if row.query is None or row.value == "0":
                     st.text(row.value)
                 else:
-                    st.page_link(row.page, label=row.value, query_params=row.query)
+                    st.page_link(current().pages[row.page], label=row.value, query_params=row.query)
         if none:
             st.caption(empty)
 
@@ -127,7 +128,7 @@ def pairs(rows: Sequence[tuple[str, str]], *, key: str) -> None:
 def task_link(key: TaskKey) -> None:
     """The way to a task's page."""
     st.page_link(
-        links.TASK,
+        current().pages[links.TASK],
         label="Open the task",
         icon=":material/arrow_forward:",
         icon_position="right",

@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from a2a_fencing_dashboard.ui.access import TokenGate
 from a2a_fencing_dashboard.ui.settings import Settings
 
-_SCRIPT: Final = Path(__file__).with_name("app.py").resolve()
+_SCRIPT: Final = Path(__file__).parent.resolve() / "entry" / "dashboard.py"
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
@@ -23,7 +23,6 @@ _CONFIG: Final[Mapping[str, Any]] = {
     "server.fileWatcherType": "none",
     "server.runOnSave": False,
     "browser.gatherUsageStats": False,
-    # It would print every string that stands alone in a page.
     "runner.magicEnabled": False,
     "client.toolbarMode": "minimal",
     "client.showErrorLinks": False,

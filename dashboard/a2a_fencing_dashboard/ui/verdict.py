@@ -47,7 +47,9 @@ def judge(
         return Judgement(c.VIOLATED, _violated(overview), doubts, completeness)
     if overview.verdict == c.UNKNOWN or doubts:
         if not overview.tasks:
-            return Judgement(c.UNKNOWN, "No task has been reported.", doubts, completeness)
+            return Judgement(
+                c.UNKNOWN, "No task was reported in this run and time range.", doubts, completeness
+            )
         headline = "No violation in what has arrived, but that is not everything."
         return Judgement(c.UNKNOWN, headline, doubts or (_UNDECIDED,), completeness)
     return Judgement(c.FINE, f"No violation in {count(overview.tasks, 'task')}.", (), completeness)

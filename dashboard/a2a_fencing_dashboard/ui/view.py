@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +30,7 @@ class View:
         window: The same for the store.
         zone: Time zone of the browser, or None.
         settings: Where to link to.
+        pages: Pages by their names in `links`.
         pulse: What `live.watch` compares to tell whether this view is stale.
     """
 
@@ -39,6 +41,7 @@ class View:
     window: Window
     zone: str | None
     settings: Settings
+    pages: Mapping[str, st.Page]
     pulse: Pulse
 
     @property

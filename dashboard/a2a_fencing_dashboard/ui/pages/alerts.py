@@ -17,8 +17,9 @@ from a2a_fencing_dashboard.ui.view import View, current
 _PAGE_SIZE: Final = 40
 
 
-def render(view: View) -> None:
+def render() -> None:
     """Draws the page."""
+    view = current()
     rules, severities = _choices()
     chosen = severities or (c.CRITICAL, c.WARNING)
     _, total = _ask(view, rules, chosen, page=1)
@@ -103,13 +104,10 @@ def _nothing(view: View, *, filtered: bool) -> None:
             st.button("Clear the filters", type="tertiary", on_click=_clear)
     else:
         with parts.nothing_here("No rule was broken in this run and time range."):
-            st.page_link(links.OVERVIEW, label="See what was watched")
+            st.page_link(view.pages[links.OVERVIEW], label="See what was watched")
             if view.scope.query:
                 st.button("Show all runs and times", type="tertiary", on_click=scope.clear)
 
 
 def _clear() -> None:
     st.session_state["severity"] = st.session_state["rule"] = []
-
-
-render(current())

@@ -15,8 +15,9 @@ from a2a_fencing_dashboard.ui.verdict import judge
 from a2a_fencing_dashboard.ui.view import View, current
 
 
-def render(view: View) -> None:
+def render() -> None:
     """Draws the page."""
+    view = current()
     overview = view.queries.overview(view.at, view.window)
     judgement = judge(overview, view.replicas, view.names_apart, view.now, view.zone)
     with parts.verdict_box(judgement.kind, judgement.headline):
@@ -124,6 +125,3 @@ def _rates(view: View) -> None:
         config=parts.CHART,
         alt="Rates of writes, conflicts, rejections, drops and violations over time, a line per replica",
     )
-
-
-render(current())

@@ -16,16 +16,16 @@ from a2a_fencing_dashboard.ui.charts.timeline import timeline
 from a2a_fencing_dashboard.ui.queries import TaskView
 from a2a_fencing_dashboard.ui.view import View, current
 
-# At most so many: facts drawn, facts listed, sentences told, traces whose spans are listed. (Comments,
-# as Streamlit would print strings that stand alone in a page.)
+# At most so many: facts drawn, facts listed, sentences told, traces whose spans are listed.
 _DRAWN: Final = 200
 _LISTED: Final = 2_000
 _TOLD: Final = 12
 _TRACES: Final = 20
 
 
-def render(view: View) -> None:
+def render() -> None:
     """Draws the page."""
+    view = current()
     query = st.query_params.to_dict()
     key = links.task_key(query)
     task = view.queries.task(view.at, key) if key else None
@@ -45,7 +45,7 @@ def _which(view: View, task_id: str) -> None:
     found = view.queries.matching(view.at, task_id) if task_id else ()
     if not found:
         with parts.nothing_here("No such task is stored." if task_id else "No task is chosen."):
-            st.page_link(links.TASKS, label="Go to the list of tasks")
+            st.page_link(view.pages[links.TASKS], label="Go to the list of tasks")
         return
     st.text(f"{words.count(len(found), 'task')} with the id {words.shown(task_id, 80)}:")
     st.dataframe(
@@ -92,7 +92,7 @@ def _neighbours(view: View, key: TaskKey) -> None:
 
 def _step(view: View, key: TaskKey | None, label: str, icon: str, side: parts.Side) -> None:
     st.page_link(
-        links.TASK,
+        view.pages[links.TASK],
         label=label,
         icon=icon,
         icon_position=side,
@@ -222,5 +222,3 @@ _FACT_COLUMNS: Final = {
     "base → version": st.column_config.TextColumn(width=100),
     "trace": st.column_config.LinkColumn(display_text=r"/trace/([0-9a-f]{8})", width=90),
 }
-
-render(current())

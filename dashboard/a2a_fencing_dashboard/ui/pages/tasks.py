@@ -33,8 +33,9 @@ _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
 }
 
 
-def render(view: View) -> None:
+def render() -> None:
     """Draws the page."""
+    view = current()
     where, sort, descending = _choices(view)
     _, total = _ask(view, where, sort, descending, page=1)
     if not total:
@@ -134,6 +135,3 @@ def _clear() -> None:
     st.session_state["q"] = ""
     for key in _CHOICES:
         st.session_state[key] = []
-
-
-render(current())

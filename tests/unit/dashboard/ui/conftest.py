@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from a2a_fencing import conventions as c
-from a2a_fencing.checker import check
 from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing_dashboard.ingest import Ingest
 from a2a_fencing_dashboard.store import open_store
-from a2a_fencing_dashboard.store.protocol import Batch, FindingChange, Span, Store
+from a2a_fencing_dashboard.store.protocol import ReplicaRow, Span, Store
 
 MS = 1_000_000
 START = 1_700_000_000_000_000_000
@@ -43,20 +43,19 @@ class Replica:
     def heartbeat(self, executing: int = 0, **fields: Any) -> Fact:
         last = next(self._numbers)
         self._numbers = itertools.count(last)
-        return self.report(
-            c.HEARTBEAT,
-            last=last,
-            lost=0,
-            executing=executing,
-            interval_s=5.0,
-            replica_name=self.name,
-            run=self.cluster.run,
-            sdk_version="1.3.0",
-            pid=4242,
-            guard=False,
-            started_unix_nano=START,
-            **fields,
-        )
+        values = {
+            "last": last,
+            "lost": 0,
+            "executing": executing,
+            "interval_s": 5.0,
+            "replica_name": self.name,
+            "run": self.cluster.run,
+            "sdk_version": "1.3.0",
+            "pid": 4242,
+            "guard": False,
+            "started_unix_nano": START,
+        }
+        return self.report(c.HEARTBEAT, **(values | fields))
 
 
 class Task:
@@ -65,6 +64,7 @@ class Task:
     def __init__(self, cluster: Cluster, key: TaskKey, context_id: str, trace_id: str) -> None:
         self.key = key
         self._cluster = cluster
+        self._known: dict[tuple[str, object], str] = {}
         self._common = {"task": key, "context_id": context_id, "trace_id": trace_id}
 
     def _report(self, replica: Replica, kind: str, after_ms: float, **fields: Any) -> Fact:
@@ -81,10 +81,13 @@ class Task:
         after_ms: float = 1,
         **fields: Any,
     ) -> Fact:
+        if version is not None:
+            self._known[by.id, version] = state
         values = {
             "writer": f"{by.id}/1",
             "state": state,
             "base_version": base,
+            "base_state": self._known.get((by.id, base)),
             "version": version,
             "outcome": c.ACCEPTED,
             "event_kind": c.STATUS_EVENT,
@@ -102,6 +105,7 @@ class Task:
         return self.write(by, state, base, None, outcome=outcome, reason=reason, **fields)
 
     def read(self, by: Replica, state: str, version: int, *, after_ms: float = 1) -> Fact:
+        self._known[by.id, version] = state
         return self._report(by, c.READ, after_ms, state=state, version=version, origin=c.RELOAD)
 
     def dropped(self, by: Replica, *, after_ms: float = 1, **fields: Any) -> Fact:
@@ -193,11 +197,10 @@ class Cluster:
         self.a.heartbeat(executing)
         self.b.heartbeat(executing)
 
-    def commit(self, store: Store, *, without: Sequence[Fact] = (), now: int | None = None) -> None:
-        """Stores everything but `without`, with what the checker concludes from it."""
+    def commit(self, store: Store, *, without: Sequence[Fact] = ()) -> None:
+        """Stores everything but `without`, as it would have arrived, with what is concluded from it."""
         facts = [fact for fact in self.facts if fact not in without]
-        changes = [FindingChange(finding) for finding in check(facts).findings]
-        store.commit(Batch(facts, self.spans, changes), now_unix_nano=now or self.now)
+        Ingest(store, clock=lambda: self.now).add(facts, self.spans)
 
 
 @pytest.fixture
@@ -220,3 +223,32 @@ def store(store_url: str) -> Iterable[Store]:
 @pytest.fixture
 def new_cluster() -> Callable[..., Cluster]:
     return Cluster
+
+
+def replica_row(
+    replica: str = "r1",
+    name: str = "api-0",
+    *,
+    run: str = "load-42",
+    started: int = START,
+    last_seen: int = START,
+    executing: int = 0,
+    missing: int = 0,
+    facts: int = 1,
+    skew: int | None = None,
+) -> ReplicaRow:
+    return ReplicaRow(
+        replica=replica,
+        name=name,
+        run=run,
+        started_unix_nano=started,
+        last_seen_unix_nano=last_seen,
+        interval_s=5.0,
+        sdk_version="1.3.0",
+        guard=False,
+        facts=facts,
+        missing=missing,
+        lost=0,
+        executing=executing,
+        skew_ns=skew,
+    )

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from a2a_fencing_dashboard.store.protocol import SeriesPoint
+from a2a_fencing_dashboard.ui import palette
+from a2a_fencing_dashboard.ui.charts.rates import MEASURES, rates
+
+REPLICAS = [("r1", "api-0"), ("r2", "api-1")]
+BUCKETS = range(100, 150, 10)
+
+
+def line(figure, measure, replica):
+    row = list(MEASURES).index(measure)
+    axis = f"y{row + 1}" if row else "y"
+    (found,) = [t for t in figure.data if t.yaxis == axis and t.legendgroup == replica]
+    return found
+
+
+def test_counts_become_rates_and_nothing_becomes_zero():
+    points = [SeriesPoint(110, "r1", "writes", 50), SeriesPoint(130, "r1", "writes", 5)]
+    figure = rates(points, REPLICAS, BUCKETS, None)
+    assert list(line(figure, "writes", "r1").y) == [0, 5, 0, 0.5, 0]
+    assert list(line(figure, "writes", "r2").y) == [0] * 5
+    assert list(line(figure, "conflicts", "r1").y) == [0] * 5
+
+
+def test_a_replica_keeps_its_colour_in_all_charts():
+    figure = rates([], REPLICAS, BUCKETS, None)
+    for index, (replica, _) in enumerate(REPLICAS):
+        looks = {(t.line.color, t.line.dash) for t in figure.data if t.legendgroup == replica}
+        assert looks == {palette.replica_line(index)}
+    assert [t.name for t in figure.data if t.showlegend] == ["api-0", "api-1"]
+
+
+def test_one_small_chart_each_on_one_time_axis():
+    figure = rates([], REPLICAS, BUCKETS, None)
+    titles = [annotation.text for annotation in figure.layout.annotations]
+    assert titles == [f"{title} per second" for title in MEASURES.values()]
+    domains = [figure.layout[f"yaxis{n or ''}"].domain for n in (0, 2, 3, 4, 5)]
+    assert domains == sorted(domains, reverse=True)
+    assert all(figure.layout[f"xaxis{n}"].matches == "x" for n in (2, 3, 4, 5))
+
+
+def test_times_are_told_in_the_zone_of_the_browser():
+    figure = rates([], REPLICAS, range(0, 20, 10), "Asia/Tokyo")
+    assert str(figure.data[0].x[0]).startswith("1970-01-01T09:00:00")
+
+
+def test_a_point_outside_the_range_is_left_out():
+    figure = rates([SeriesPoint(900, "r1", "writes", 5)], REPLICAS, BUCKETS, None)
+    assert sum(line(figure, "writes", "r1").y) == 0
+
+
+def test_hostile_names_stay_text():
+    figure = rates([], [("r", "<b>$x$</b>")], BUCKETS, None)
+    assert figure.data[0].name == "&lt;b&gt;&#36;x&#36;&lt;/b&gt;"
