@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sqlite3
@@ -68,7 +69,7 @@ def test_the_summary_counts_what_the_receiver_stored(run: Run) -> None:
 
 
 def test_every_task_of_the_database_was_seen(run: Run) -> None:
-    with sqlite3.connect(run.folder / "tasks.sqlite") as db:
+    with contextlib.closing(sqlite3.connect(run.folder / "tasks.sqlite")) as db:
         (tasks,) = db.execute("SELECT count(*) FROM tasks").fetchone()
     assert f" {tasks:,} tasks, " in run.out
 
@@ -80,7 +81,7 @@ def test_each_violation_is_real(run: Run) -> None:
         f"confirmed in the tasks' own database: {len(tasks):,} of {len(tasks):,} violated task"
         in run.out
     )
-    with sqlite3.connect(run.folder / "tasks.sqlite") as db:
+    with contextlib.closing(sqlite3.connect(run.folder / "tasks.sqlite")) as db:
         for task in tasks:
             (status,) = db.execute("SELECT status FROM tasks WHERE id = ?", (task,)).fetchone()
             state = json.loads(status)["state"].removeprefix("TASK_STATE_")

@@ -18,8 +18,8 @@ from a2a_fencing_dashboard.processes import ChildError, Supervisor
 HOST = "127.0.0.1"
 LISTEN = """
 import socket
+{first}
 sock = socket.create_server(("127.0.0.1", {port}))
-{then}
 while True:
     sock.accept()
 """
@@ -46,9 +46,9 @@ def end_of(pid: int) -> bool:
 def test_leaving_the_block_lets_children_run_their_exit_handlers(tmp_path: Path) -> None:
     port = free_port(HOST, 0, exact=True)
     note = tmp_path / "note"
-    then = f"import atexit, pathlib; atexit.register(pathlib.Path({str(note)!r}).touch)"
+    first = f"import atexit, pathlib; atexit.register(pathlib.Path({str(note)!r}).touch)"
     with Supervisor() as supervisor:
-        path = script(tmp_path, LISTEN.format(port=port, then=then))
+        path = script(tmp_path, LISTEN.format(port=port, first=first))
         child = supervisor.start("web", runpy.run_path, path_name=path)
         supervisor.wait_listening(child, HOST, port)
         supervisor.check()
@@ -58,9 +58,9 @@ def test_leaving_the_block_lets_children_run_their_exit_handlers(tmp_path: Path)
 
 def test_a_child_that_will_not_end_is_killed(tmp_path: Path) -> None:
     port = free_port(HOST, 0, exact=True)
-    then = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    first = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     with Supervisor(grace_s=0.1) as supervisor:
-        path = script(tmp_path, LISTEN.format(port=port, then=then))
+        path = script(tmp_path, LISTEN.format(port=port, first=first))
         child = supervisor.start("stubborn", runpy.run_path, path_name=path)
         supervisor.wait_listening(child, HOST, port)
     assert child.exitcode == -signal.SIGKILL
@@ -129,7 +129,7 @@ except KeyboardInterrupt:
 def family(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A parent in a process group of its own, and the pid of its child."""
     port = free_port(HOST, 0, exact=True)
-    path = script(folder, LISTEN.format(port=port, then=""))
+    path = script(folder, LISTEN.format(port=port, first=""))
     command = [sys.executable, "-c", PARENT, path, str(port)]
     with subprocess.Popen(
         command,

@@ -157,8 +157,12 @@ def connect(path: str) -> sqlite3.Connection:
     file stays consistent over a power failure, which may cost the last moments.
     """
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
-    db.execute("PRAGMA synchronous = NORMAL")
-    db.execute("PRAGMA cache_size = -65536")
+    try:
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA cache_size = -65536")
+    except sqlite3.Error:
+        db.close()
+        raise
     return db
 
 
