@@ -121,8 +121,13 @@ class Announcer:
         )
 
 
+_NONE = Changes()
+
+
 def difference(before: dict[Identity, Finding], after: dict[Identity, Finding]) -> Changes:
     """What has to be announced and retracted to get from some findings to others."""
+    if not (before or after):
+        return _NONE
     return Changes(
         in_order([f for identity, f in after.items() if before.get(identity) != f]),
         in_order([f for identity, f in before.items() if after.get(identity) != f]),

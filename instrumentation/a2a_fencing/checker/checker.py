@@ -15,6 +15,8 @@ from a2a_fencing.checker.history import History
 from a2a_fencing.checker.report import Changes, Finding, Gap, Report, in_order
 from a2a_fencing.facts import Fact, TaskKey
 
+_TaskId = tuple[str, str, str]
+
 
 def check(facts: Iterable[Fact], now_unix_nano: int | None = None) -> Report:
     """Judges a whole history; late, repeated or unordered facts make no difference.
@@ -39,7 +41,7 @@ class Checker:
 
     def __init__(self) -> None:
         self._cluster = Cluster()
-        self._histories: dict[TaskKey, History] = {}
+        self._histories: dict[_TaskId, History] = {}
         self._fences = Fences()
         self._announcer = Announcer(self._cluster)
         self._watchers: defaultdict[Topic, set[History]] = defaultdict(set)
@@ -90,14 +92,14 @@ class Checker:
             reporting.add(fact.replica)
             self._file(fact, n, loaded)
         changes = self._judge(loaded, reporting, now_unix_nano)
-        ours = {history.key for history in loaded}
+        ours = {_id(history.key) for history in loaded}
         shown = {
             finding.identity: finding for history in loaded for finding in history.announced.values()
         }
         stood = shown if announced is None else {finding.identity: finding for finding in announced}
         return difference(
-            {f.identity: f for f in changes.retracted if _place(f.task) not in ours} | stood,
-            {f.identity: f for f in changes.appeared if _place(f.task) not in ours} | shown,
+            {f.identity: f for f in changes.retracted if _id(f.task) not in ours} | stood,
+            {f.identity: f for f in changes.appeared if _id(f.task) not in ours} | shown,
         )
 
     def resume(self, replica: str, spans: Iterable[tuple[int, int]]) -> None:
@@ -110,14 +112,14 @@ class Checker:
 
     def knows(self, key: TaskKey) -> bool:
         """Whether the facts of this task, in any incarnation, are held here."""
-        return _place(key) in self._histories
+        return _id(key) in self._histories
 
     def forget(self, keys: Iterable[TaskKey]) -> None:
         """Drops the facts of these tasks; what was announced of them stands. `load` them before adding
         to them again.
         """
         for key in keys:
-            history = self._histories.pop(_place(key), None)
+            history = self._histories.pop(_id(key), None)
             if history is not None:
                 self._watch(history, set())
                 self._announcer.forget(history)
@@ -132,7 +134,7 @@ class Checker:
         """Verdict of one task by its own facts: what is missing of other numbers is not counted against
         it, as `gaps` tells. UNKNOWN when it is not held here.
         """
-        history = self._histories.get(_place(key))
+        history = self._histories.get(_id(key))
         if history is None:
             return c.UNKNOWN
         index = min(key.incarnation, len(history.lives) - 1)
@@ -161,11 +163,12 @@ class Checker:
             if fact.kind == c.HEARTBEAT:
                 self._cluster.hear(fact, n)
             return
-        place = _place(task)
-        history = self._histories.get(place)
+        task_id = (task.store, task.owner, task.task_id)
+        history = self._histories.get(task_id)
         if history is None:
-            history = self._histories[place] = History(place, self._cluster)
-            self._announcer.revive(place)
+            key = task if task.incarnation == 0 else replace(task, incarnation=0)
+            history = self._histories[task_id] = History(key, self._cluster)
+            self._announcer.revive(key)
         history.add(fact, n)
         if fact.kind == c.WRITE:
             self._fences.take(fact, task)
@@ -182,7 +185,7 @@ class Checker:
         for history in touched:
             announcer.changed(history, history.judge())
         for history in touched | dependent:
-            if history.depends or history.watched:
+            if history.depends_changed:
                 self._watch(history, history.topics)
         return announcer.end(self._fences.judge())
 
@@ -198,6 +201,7 @@ class Checker:
         for topic in topics - history.watched:
             self._watchers[topic].add(history)
         history.watched = topics
+        history.depends_changed = False
 
 
 def _verdict(history: History, index: int, doubts: Iterator[str]) -> str:
@@ -206,5 +210,6 @@ def _verdict(history: History, index: int, doubts: Iterator[str]) -> str:
     return c.FINE if next(doubts, None) is None else c.UNKNOWN
 
 
-def _place(key: TaskKey) -> TaskKey:
-    return key if key.incarnation == 0 else replace(key, incarnation=0)
+def _id(key: TaskKey) -> _TaskId:
+    """The task id in its store, all incarnations taken together."""
+    return key.store, key.owner, key.task_id

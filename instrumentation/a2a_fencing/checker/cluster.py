@@ -75,11 +75,12 @@ class Cluster:
     def number(self, fact: Fact, n: int) -> bool:
         """Takes a fact's number; False when the fact had arrived before."""
         replica = self.replicas.get(fact.replica) or self._meet(fact.replica)
-        numbering = replica.numbering
-        new = numbering.add(n, fact.time_unix_nano)
-        if fact.time_unix_nano > replica.last_time:
-            replica.last_time = fact.time_unix_nano
-        if numbering.complete is (fact.replica in self._incomplete):
+        numbering, time = replica.numbering, fact.time_unix_nano
+        in_order = n == numbering.next
+        new = numbering.add(n, time)
+        if time > replica.last_time:
+            replica.last_time = time
+        if not in_order or self._incomplete:
             self._recount(fact.replica)
         return new
 

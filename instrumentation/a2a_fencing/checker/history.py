@@ -13,7 +13,6 @@ from a2a_fencing.checker.doubts import doubts
 from a2a_fencing.checker.incarnation import (
     DISPATCH,
     EXECUTION,
-    TASK_CELL,
     VERSION,
     WRITE,
     Cell,
@@ -24,6 +23,8 @@ from a2a_fencing.checker.rules import CHECKS
 from a2a_fencing.checker.splitting import split
 from a2a_fencing.checker.versions import by_number
 from a2a_fencing.facts import Fact, TaskKey
+
+_NOTHING: Final[frozenset[Topic]] = frozenset()
 
 Place = tuple[int, str, str]
 """Names a conclusion within a task id: incarnation, rule, key."""
@@ -52,6 +53,7 @@ class History:
         self.conclusions: dict[Place, Conclusion] = {}
         self.announced: dict[Place, Finding] = {}
         self.depends: dict[_CellIn, frozenset[Topic]] = {}
+        self.depends_changed = False
         self.watched: set[Topic] = set()
         self.lives: list[Incarnation] = [Incarnation(key, self._saw)]
         self._cluster = cluster
@@ -127,6 +129,7 @@ class History:
         before = self.conclusions
         self._stale = False
         self.conclusions, self._concluded, self.depends, self._crashes = {}, {}, {}, {}
+        self.depends_changed = True
         facts = sorted(self._facts.values(), key=by_number)
         several = facts[0].replica != facts[-1].replica
         groups, adrift = split(facts)
@@ -149,10 +152,12 @@ class History:
 
     def _judge_life(self, index: int, life: Incarnation, changed: set[Place]) -> None:
         life.settle()
-        dirty, life.dirty = life.dirty, set()
+        dirty = life.whole
+        if life.dirty:
+            dirty = life.dirty | dirty
+            life.dirty = set()
         for cell in dirty:
             self._judge_cell(index, life, cell, changed)
-        self._judge_cell(index, life, TASK_CELL, changed)
 
     def _judge_cell(self, index: int, life: Incarnation, cell: Cell, changed: set[Place]) -> None:
         cluster = self._cluster
@@ -163,10 +168,10 @@ class History:
         old = self._concluded.get(where)
         if found or old:
             self._replace(where, old or (), found, changed)
-        if cluster.consulted:
-            self.depends[where] = frozenset(cluster.consulted)
-        elif where in self.depends:
-            del self.depends[where]
+        depends = frozenset(cluster.consulted)
+        if depends != self.depends.get(where, _NOTHING):
+            self.depends[where] = depends
+            self.depends_changed = True
 
     def _conclude(self, where: _CellIn, life: Incarnation) -> dict[Place, Conclusion]:
         index, (scope, name) = where

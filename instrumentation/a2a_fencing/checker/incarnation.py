@@ -25,13 +25,16 @@ from a2a_fencing.checker.versions import (
 )
 from a2a_fencing.facts import Fact, TaskKey
 
-VERSION, EXECUTION, DISPATCH, WRITE, WHOLE = "version", "execution", "dispatch", "write", "whole"
+VERSION, EXECUTION, DISPATCH, WRITE = "version", "execution", "dispatch", "write"
 """What a rule judges one at a time; WRITE is a write without a version."""
+
+ANSWERS, LIVENESS, EFFECTS, LANDINGS, WRITERS = "answers", "liveness", "effects", "landings", "writers"
+"""What a rule judges as a whole, whenever anything of the task is new: what clients were told, whether
+somebody executes it, what took effect outside, writes of unknown outcome, writers without versions.
+"""
 
 Cell = tuple[str, Known]
 """One such thing: its scope and what names it."""
-
-TASK_CELL: Cell = (WHOLE, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,10 @@ class Incarnation:
         last_by_executor: The accepted write of an executor with the highest version.
         gave_up: The latest refused attempt of a consumer to record that its execution had failed.
         born: The write that created the task, when it is here.
-        first_time: The earliest time in any fact, ns.
         ended: Whether a deletion ended it.
         inferred: Whether it is inferred which facts are its own, because there are other incarnations.
         dirty: What has to be judged (again).
+        whole: What is judged whenever anything is new.
     """
 
     def __init__(
@@ -81,11 +84,11 @@ class Incarnation:
         self.key = key
         self.earlier = earlier
         self.versions = Versions()
-        self.sequence = Sequence()
-        self.answers = Answers()
-        self.executions = Executions()
-        self.dispatches = Dispatches()
-        self.indeterminate = Indeterminate()
+        self.sequence = _NO_SEQUENCE
+        self.answers = _NO_ANSWERS
+        self.executions = _NO_EXECUTIONS
+        self.dispatches = _NO_DISPATCHES
+        self.indeterminate = _ALL_DETERMINATE
         self.terminal: dict[tuple[str, bool, bool], Fact] = {}
         self.terminal_seen: dict[str, Fact] = {}
         self.terminal_versions: dict[str, Known] = {}
@@ -93,17 +96,15 @@ class Incarnation:
         self.last_by_executor: Fact | None = None
         self.gave_up: Fact | None = None
         self.born: Fact | None = None
-        self.first_time: int | None = None
         self.ended = False
         self.inferred = False
         self.dirty: set[Cell] = set()
+        self.whole: set[Cell] = set()
         self._saw = saw
-        self._seen: list[tuple[Fact, int, Known]] = []
+        self._seen: list[Fact] = []
 
     def add(self, fact: Fact, n: int) -> None:
         """Files a fact of this incarnation."""
-        if self.first_time is None or fact.time_unix_nano < self.first_time:
-            self.first_time = fact.time_unix_nano
         kind = fact.kind
         if kind == c.WRITE:
             self._write(fact, n)
@@ -112,11 +113,9 @@ class Incarnation:
         elif kind == c.EXECUTION:
             self._execution(fact, n)
         elif kind == c.DISPATCH:
-            self.dirty.add((DISPATCH, self.dispatches.add(fact).id))
+            self._dispatch(fact)
         elif kind == c.ANSWER:
-            self.answers.add(fact, n)
-            if fact.version is not None and fact.method != c.PUSH:
-                self._observe(fact, n)
+            self._answer(fact, n)
 
     def final(self) -> Stored | None:
         """The state the task has now, as far as the facts tell for certain."""
@@ -156,52 +155,78 @@ class Incarnation:
         if write.origin == c.FROM_CONSUMER_FAILURE:
             self.gave_up = max(self.gave_up or write, write, key=_when)
         if outcome == c.UNKNOWN or write.reason == c.OWN_COMMIT:
-            self.indeterminate.add(write)
-            if write.state in c.TERMINAL_STATES:
-                self._dirty_dispatches()
+            self._unknown(write)
         elif write.reason == c.STALE_BASE and write.base_version is not None:
             known = self.stale_base
             if known is None or after(write.base_version, known.base_version):
                 self.stale_base = write
 
     def _accepted(self, write: Fact, n: int, version: Known) -> None:
-        versions = self.versions
-        counting, lowest = versions.counting, versions.lowest_written
+        versions, base = self.versions, write.base_version
         at = versions.mention(version, write)
+        before = versions.mention(base, write) if base is not None else None
         if at is None:
             return
+        quiet = self._follows(at, before, write)
+        counting, lowest = versions.counting, versions.lowest_written
         versions.wrote(at, write)
-        if counting is not versions.counting:
+        if before is not None:
+            before.add_derived(write)
+            if before.write is not None and before.write.replica != write.replica:
+                self._saw(before.write, write)
+        elif base is None and write.base_state is None:
+            self.born = write if self.born is None else min(self.born, write, key=by_number)
+        if write.origin == c.FROM_EXECUTOR:
+            self.last_by_executor = _higher(self.last_by_executor, write)
+        if write.state in c.TERMINAL_STATES:
+            self._ended(write, n, version)
+        self._sight(write, n, version)
+        if quiet:
+            return
+        if counting is not versions.counting or (self.sequence.writes and len(versions) <= 2):
             self.judge_all()
         elif lowest is not versions.lowest_written:
             self.dirty |= {(VERSION, other) for other in versions.unwritten}
         self._dirty_around(at)
-        base = write.base_version
-        if base is not None:
-            before = versions.mention(base, write)
-            if before is not None:
-                before.derived.append(write)
-                if before.writes and before.writes[0].replica != write.replica:
-                    self._saw(before.writes[0], write)
-                if write.base_state is not None:
-                    self.dirty.add((VERSION, base))
-        elif write.base_state is None and (self.born is None or by_number(write) < by_number(self.born)):
-            self.born = write
-        for effect in at.derived:
+        if before is not None:
+            self.dirty.add((VERSION, before.version))
+        for effect in (*at.derived, *at.first_reads()):
             if effect.replica != write.replica:
                 self._saw(write, effect)
-        for effect in at.first_reads():
-            if effect.replica != write.replica:
-                self._saw(write, effect)
-        if write.origin == c.FROM_EXECUTOR:
-            last = self.last_by_executor
-            if last is None or after(version, last.version):
-                self.last_by_executor = write
-        if write.state in c.TERMINAL_STATES:
-            self._ended(write, n, version)
-        self._sight(write, n, version)
+
+    def _follows(self, at: StoredVersion, before: StoredVersion | None, write: Fact) -> bool:
+        """Whether the write simply follows the latest one, so that there is nothing to judge.
+
+        The common case by far: a new latest version, on top of the latest one before, of which writer and
+        store agree that it is not terminal, in a task where every outcome is known. No rule about versions
+        can have anything to say of it, which a test makes sure of.
+        """
+        versions = self.versions
+        if (
+            versions.highest is not at
+            or at.write is not None
+            or at.derived
+            or at.reads
+            or self.sequence.writes
+            or self.indeterminate.writes
+        ):
+            return False
+        if before is None:
+            return len(versions) == 1 and write.base_version is write.base_state is None
+        latest = before.write
+        if latest is None or before.others or not versions.next_to_last(before.version):
+            return False
+        state = latest.state
+        if state != write.base_state or state in c.TERMINAL_STATES:
+            return False
+        if before.reads and any(seen != state for _, seen in before.reads):
+            return False
+        return write.state != c.CANCELED or versions.gapless_to(at.version)
 
     def _unversioned(self, write: Fact, n: int) -> None:
+        if self.sequence is _NO_SEQUENCE:
+            self.sequence = Sequence()
+            self.whole.add((WRITERS, ""))
         writers = len(self.sequence.last)
         follower = self.sequence.add(write, n)
         self.dirty.add((WRITE, write.id))
@@ -210,31 +235,56 @@ class Incarnation:
         if write.state in c.TERMINAL_STATES:
             self._ended(write, n, None)
         if len(self.sequence.last) != writers or len(self.versions):
-            self.dirty |= {(WRITE, identity) for identity in self.sequence.writes}
+            self.judge_all()
 
-    # --- reads ---
+    def _unknown(self, write: Fact) -> None:
+        if self.indeterminate is _ALL_DETERMINATE:
+            self.indeterminate = Indeterminate()
+            self.whole.add((LANDINGS, ""))
+        self.indeterminate.add(write)
+        if write.state in c.TERMINAL_STATES:
+            self._dirty_dispatches()
+
+    # --- reads and answers ---
 
     def _observe(self, read: Fact, n: int) -> None:
         version, state = read.version, read.state
         if state is None:
             return
         if version is None:
-            follower = self.sequence.add(read, n) if read.kind == c.READ else None
-            if follower is not None:
-                self.dirty.add((WRITE, follower.id))
+            if read.kind == c.READ:
+                self._unversioned_read(read, n)
         else:
             at = self.versions.mention(version, read)
             if at is None:
                 return
             at.add_read(read, state, n)
-            self._dirty_around(at)
-            if at.writes and at.writes[0].replica != read.replica:
-                self._saw(at.writes[0], read)
+            author = at.write
+            if author is None or author.state != state or at.others or self.sequence.writes:
+                self._dirty_around(at)
+            if author is not None and author.replica != read.replica:
+                self._saw(author, read)
             self._sight(read, n, version)
         if state in c.TERMINAL_STATES:
             self._see_terminal(read, n)
             if version is not None:
                 self._lowest_terminal(state, version)
+
+    def _unversioned_read(self, read: Fact, n: int) -> None:
+        if self.sequence is _NO_SEQUENCE:
+            self.sequence = Sequence()
+            self.whole.add((WRITERS, ""))
+        follower = self.sequence.add(read, n)
+        if follower is not None:
+            self.dirty.add((WRITE, follower.id))
+
+    def _answer(self, answer: Fact, n: int) -> None:
+        if self.answers is _NO_ANSWERS:
+            self.answers = Answers()
+            self.whole.add((ANSWERS, ""))
+        self.answers.add(answer, n)
+        if answer.version is not None and answer.method != c.PUSH:
+            self._observe(answer, n)
 
     # --- what a fact changes ---
 
@@ -254,7 +304,7 @@ class Incarnation:
     def _ended(self, write: Fact, n: int, version: Known | None) -> None:
         by = (write.replica, executes(write), version is not None)
         known = self.terminal.get(by)
-        if known is None or (after(known.version, version) if version is not None else n < known.n):
+        if known is None or after(known.version, version) or (known.version == version and n < known.n):
             self.terminal[by] = write
             self._dirty_dispatches()
         if version is not None and write.state is not None:
@@ -272,28 +322,54 @@ class Incarnation:
             self.terminal_seen[fact.replica] = fact
             self._dirty_dispatches()
 
-    def _dirty_dispatches(self) -> None:
-        self.dirty |= {(DISPATCH, identity) for identity in self.dispatches.attempts}
-
-    # --- executions ---
+    # --- executions and dispatches ---
 
     def _execution(self, fact: Fact, n: int) -> None:
+        if self.executions is _NO_EXECUTIONS:
+            self.executions = Executions()
+            self.whole.add((LIVENESS, ""))
         executions = self.executions
         was_spread = executions.spread
         run = executions.add(fact, n)
         if executions.spread and not was_spread:
-            for seen, number, version in self._seen:
-                executions.sightings.add(seen, number, version)
+            for seen in self._seen:
+                if seen.version is not None:
+                    executions.sightings.add(seen, seen.n, seen.version)
             self.dirty |= {(EXECUTION, identity) for identity in executions.by_id}
-        self.dirty.add((EXECUTION, run.id))
+        elif len(executions) > 1:
+            self.dirty.add((EXECUTION, run.id))
 
     def _sight(self, fact: Fact, n: int, version: Known) -> None:
-        self._seen.append((fact, n, version))
+        self._seen.append(fact)
         if self.executions.spread:
             self.executions.sightings.add(fact, n, version)
             run = self.executions.at(fact.replica, n)
             if run is not None:
                 self.dirty.add((EXECUTION, run.id))
+
+    def _dispatch(self, fact: Fact) -> None:
+        if self.dispatches is _NO_DISPATCHES:
+            self.dispatches = Dispatches()
+            self.whole.add((EFFECTS, ""))
+        self.dirty.add((DISPATCH, self.dispatches.add(fact).id))
+
+    def _dirty_dispatches(self) -> None:
+        self.dirty |= {(DISPATCH, identity) for identity in self.dispatches.attempts}
+
+
+# What an incarnation has until it has some: most tasks never do, and making them costs more than a fact.
+_NO_SEQUENCE = Sequence()
+_NO_ANSWERS = Answers()
+_NO_EXECUTIONS = Executions()
+_NO_DISPATCHES = Dispatches()
+_ALL_DETERMINATE = Indeterminate()
+
+
+def _higher(known: Fact | None, write: Fact) -> Fact:
+    """The write with the higher version; of two with one version, the same whichever came first."""
+    if known is None or after(write.version, known.version):
+        return write
+    return min(known, write, key=by_number) if write.version == known.version else known
 
 
 def _when(fact: Fact) -> tuple[int, str]:

@@ -135,7 +135,7 @@ def _passed_by(versions: Versions, write: Fact) -> bool:
     if at is not None and _seen_later(at, write.replica, number):
         return True
     at = versions.above(base) if base is not None else None
-    while at is not None and at.writes:
+    while at is not None and at.write is not None:
         if versions.counting and type(expected) is int and at.version != expected + 1:
             return False
         if _seen_later(at, write.replica, number):

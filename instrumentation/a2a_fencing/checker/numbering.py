@@ -11,7 +11,7 @@ from a2a_fencing.checker.report import Gap
 class Numbering:
     """The numbers seen of one replica, as ascending spans; as large as the history has gaps."""
 
-    __slots__ = ("_announced", "_first_times", "_firsts", "_last_times", "_lasts")
+    __slots__ = ("_announced", "_first_times", "_firsts", "_last_times", "_lasts", "next")
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
@@ -19,6 +19,8 @@ class Numbering:
         self._first_times: list[int | None] = []
         self._last_times: list[int | None] = []
         self._announced = 0
+        self.next = 0
+        """The number after the highest one that arrived; 0 while none has."""
 
     def add(self, n: int, time_unix_nano: int | None) -> bool:
         """Notes that fact `n` has arrived; False when it had arrived before.
@@ -27,12 +29,14 @@ class Numbering:
             n: The fact's number, from 1.
             time_unix_nano: When it was recorded on the replica's clock, ns; None when not known.
         """
-        lasts = self._lasts
-        if lasts and n == lasts[-1] + 1:
-            lasts[-1] = n
+        if n == self.next:
+            self._lasts[-1] = n
             self._last_times[-1] = time_unix_nano
+            self.next = n + 1
             return True
-        return self._insert(n, time_unix_nano)
+        new = self._insert(n, time_unix_nano)
+        self.next = self._lasts[-1] + 1
+        return new
 
     def assume(self, spans: Iterable[tuple[int, int]]) -> None:
         """Notes that the facts of these spans (first, last; both inclusive) arrived long ago."""
@@ -42,6 +46,7 @@ class Numbering:
             at = bisect_right(self._firsts, first) - 1
             while self._lasts[at] < last:
                 self._join(at)
+            self.next = self._lasts[-1] + 1
 
     def announce(self, last: int) -> None:
         """Notes that the replica has numbered facts up to `last`, arrived or not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 
 from a2a_fencing import conventions as c
@@ -13,31 +13,58 @@ Known = int | str
 
 
 class StoredVersion:
-    """What is known of one version.
+    """What is known of one version. Kept small: there is one for each write.
 
     Attributes:
         version: The version.
-        writes: Accepted writes that the store gave this version; more than one is a fork.
-        landed: A write of unknown outcome that turned out to be this version's, when `writes` is empty.
+        write: The accepted write that the store gave this version; the first by number, if it is a fork.
+        others: The other writes of a fork.
+        landed: A write of unknown outcome that turned out to be this version's, when there is no `write`.
         rivals: Other writes of unknown outcome that may be this version's instead of `landed`.
-        derived: Accepted writes whose base this version is.
         reads: The first and the latest read of this version by replica and state.
     """
 
-    __slots__ = ("derived", "landed", "reads", "rivals", "version", "writes")
+    __slots__ = ("_derived", "_more_derived", "landed", "others", "reads", "rivals", "version", "write")
 
     def __init__(self, version: Known) -> None:
         self.version = version
-        self.writes: list[Fact] = []
+        self.write: Fact | None = None
+        self.others: tuple[Fact, ...] = ()
         self.landed: Fact | None = None
         self.rivals: tuple[Fact, ...] = ()
-        self.derived: list[Fact] = []
         self.reads: dict[tuple[str, str], tuple[Fact, Fact]] | None = None
+        self._derived: Fact | None = None
+        self._more_derived: tuple[Fact, ...] = ()
+
+    @property
+    def writes(self) -> tuple[Fact, ...]:
+        """All accepted writes of this version."""
+        return (self.write, *self.others) if self.write is not None else ()
+
+    @property
+    def derived(self) -> tuple[Fact, ...]:
+        """Accepted writes whose base this version is."""
+        return (self._derived, *self._more_derived) if self._derived is not None else ()
 
     @property
     def author(self) -> Fact | None:
         """The write that made this version, when one is known."""
-        return self.writes[0] if self.writes else self.landed
+        return self.write if self.write is not None else self.landed
+
+    def add_write(self, write: Fact) -> None:
+        """Files an accepted write that the store gave this version."""
+        if self.write is None:
+            self.write = write
+        else:
+            self.write, *others = sorted((*self.writes, write), key=by_number)
+            self.others = tuple(others)
+
+    def add_derived(self, write: Fact) -> None:
+        """Files an accepted write whose base this version is."""
+        if self._derived is None:
+            self._derived = write
+        else:
+            self._more_derived += (write,)
 
     def source(self) -> Fact | None:
         """The fact that tells this version's state best: its write, a read, a write derived from it."""
@@ -117,6 +144,18 @@ class Versions:
         lowest, highest = self._order[0], self._order[-1]
         return highest - lowest + 1 - len(self) if type(lowest) is type(highest) is int else 0
 
+    def gapless_to(self, version: Known) -> bool:
+        """Whether no number is left out before this version, where the store counts."""
+        if not self.counting or type(version) is not int:
+            return True
+        before = self.below(version)
+        return before is not None and before.version == version - 1
+
+    def next_to_last(self, version: Known | None) -> bool:
+        """Whether this is the latest version but one."""
+        order = self._order
+        return len(order) > 1 and order[-2] == version
+
     @property
     def highest(self) -> StoredVersion | None:
         """The latest version known."""
@@ -133,8 +172,7 @@ class Versions:
 
     def above(self, version: Known) -> StoredVersion | None:
         """The first known version after this one, itself known or not."""
-        at = bisect_left(self._order, version)
-        at += at < len(self._order) and self._order[at] == version
+        at = bisect_right(self._order, version)
         return self._at[self._order[at]] if at < len(self._order) else None
 
     def mention(self, version: Known, fact: Fact) -> StoredVersion | None:
@@ -157,10 +195,8 @@ class Versions:
 
     def wrote(self, at: StoredVersion, write: Fact) -> None:
         """Files an accepted write under the version that the store gave it."""
-        at.writes.append(write)
-        if len(at.writes) > 1:
-            at.writes.sort(key=by_number)
-            self.forked = True
+        at.add_write(write)
+        self.forked = self.forked or bool(at.others)
         self.unwritten.discard(at.version)
         lowest = self.lowest_written
         if lowest is None or at.version < lowest:  # type: ignore[operator]

@@ -14,7 +14,7 @@ from a2a_fencing.checker.conclusion import (
     by_the_clocks,
     state_at,
 )
-from a2a_fencing.checker.incarnation import WHOLE, Incarnation, Stored
+from a2a_fencing.checker.incarnation import ANSWERS, Incarnation, Stored
 from a2a_fencing.facts import Fact
 
 CONTRADICTED = Rule(
@@ -176,7 +176,7 @@ def _after_all(push: Fact, right: list[Fact], cluster: Cluster) -> bool:
 
 
 CHECKS = (
-    Check(CONTRADICTED, WHOLE, judge_answers),
-    Check(CUT, WHOLE, judge_streams),
-    Check(PUSH, WHOLE, judge_pushes),
+    Check(CONTRADICTED, ANSWERS, judge_answers),
+    Check(CUT, ANSWERS, judge_streams),
+    Check(PUSH, ANSWERS, judge_pushes),
 )

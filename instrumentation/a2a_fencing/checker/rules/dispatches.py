@@ -14,7 +14,7 @@ from a2a_fencing.checker.conclusion import (
     state_at,
 )
 from a2a_fencing.checker.dispatches import Attempt
-from a2a_fencing.checker.incarnation import DISPATCH, WHOLE, Incarnation
+from a2a_fencing.checker.incarnation import DISPATCH, EFFECTS, Incarnation
 from a2a_fencing.checker.versions import at_or_after, by_number, executes
 from a2a_fencing.facts import Fact
 
@@ -141,5 +141,5 @@ def judge_effects(life: Incarnation, _: str, cluster: Cluster) -> Iterable[Concl
 
 CHECKS = (
     Check(AFTER_TERMINAL, DISPATCH, judge_attempt),
-    Check(DOUBLE_EFFECT, WHOLE, judge_effects),
+    Check(DOUBLE_EFFECT, EFFECTS, judge_effects),
 )

@@ -17,7 +17,7 @@ from a2a_fencing.checker.conclusion import (
     state_at,
 )
 from a2a_fencing.checker.executions import Execution
-from a2a_fencing.checker.incarnation import EXECUTION, WHOLE, Incarnation, Stored
+from a2a_fencing.checker.incarnation import ANSWERS, EXECUTION, LIVENESS, Incarnation, Stored
 from a2a_fencing.checker.versions import after
 from a2a_fencing.facts import Fact
 
@@ -246,6 +246,6 @@ def _latest(life: Incarnation) -> Fact | None:
 
 CHECKS = (
     Check(CONCURRENT, EXECUTION, judge_execution),
-    Check(INEFFECTIVE, WHOLE, judge_cancels),
-    Check(ABANDONED, WHOLE, judge_abandoned),
+    Check(INEFFECTIVE, ANSWERS, judge_cancels),
+    Check(ABANDONED, LIVENESS, judge_abandoned),
 )

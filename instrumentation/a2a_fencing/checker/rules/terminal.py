@@ -13,7 +13,7 @@ from a2a_fencing.checker.conclusion import (
     by_the_clocks,
     state_at,
 )
-from a2a_fencing.checker.incarnation import VERSION, WHOLE, WRITE, Incarnation
+from a2a_fencing.checker.incarnation import VERSION, WRITE, WRITERS, Incarnation
 from a2a_fencing.checker.predecessor import Replaced, replaced
 from a2a_fencing.checker.sequence import overlap
 from a2a_fencing.checker.versions import StoredVersion
@@ -35,28 +35,23 @@ MUTATED = Rule(
 
 def judge_version(life: Incarnation, at: StoredVersion, cluster: Cluster) -> Iterable[Conclusion]:
     """Judges the writes that made a version against what they replaced."""
-    landed = at.landed
-    if landed is None:
-        writes = at.writes
-        if len(writes) == 1:
-            before = replaced(life, at, writes[0])
-            if before is None or not before.terminal:
-                return ()
-            return _versioned(life, at, writes[0], before, f"v{at.version}", cluster)
-        return [found for write in writes for found in _fork_side(life, at, write, cluster)]
-    before = replaced(life, at, landed)
-    if before is None or not before.terminal:
+    author = at.author
+    if author is None:
         return ()
-    return _versioned(life, at, landed, before, f"v{at.version}", cluster)
+    found = _judge_write(life, at, author, f"v{at.version}", cluster)
+    if at.others:
+        found = list(found)
+        for other in at.others:
+            found += _judge_write(life, at, other, f"v{at.version} {other.id}", cluster)
+    return found
 
 
-def _fork_side(
-    life: Incarnation, at: StoredVersion, write: Fact, cluster: Cluster
+def _judge_write(
+    life: Incarnation, at: StoredVersion, write: Fact, key: str, cluster: Cluster
 ) -> Iterable[Conclusion]:
     before = replaced(life, at, write)
     if before is None or not before.terminal:
         return ()
-    key = f"v{at.version}" if write is at.writes[0] else f"v{at.version} {write.id}"
     return _versioned(life, at, write, before, key, cluster)
 
 
@@ -187,5 +182,5 @@ def _told_by_own_order(write: Fact) -> bool:
 CHECKS = (
     Check(OVERWRITTEN, VERSION, judge_version),
     Check(OVERWRITTEN, WRITE, judge_unversioned),
-    Check(OVERWRITTEN, WHOLE, judge_across_replicas),
+    Check(OVERWRITTEN, WRITERS, judge_across_replicas),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.cluster import Cluster
 from a2a_fencing.checker.conclusion import SETTLE_NS, Check, Conclusion, Rule, state_at
-from a2a_fencing.checker.incarnation import VERSION, WHOLE, Incarnation
+from a2a_fencing.checker.incarnation import LANDINGS, VERSION, Incarnation
 from a2a_fencing.checker.versions import Known, StoredVersion, by_number, is_cancel
 from a2a_fencing.facts import Fact
 
@@ -36,15 +36,14 @@ _TAIL_NS = 60_000_000_000
 
 def judge_fork(life: Incarnation, at: StoredVersion, cluster: Cluster) -> Iterable[Conclusion]:
     """Two writes of one version, or a write whose base was not the version before it."""
-    writes = at.writes
-    if not writes:
+    write = at.write
+    if write is None:
         return ()
-    if len(writes) > 1:
-        one, other = writes[0], writes[1]
+    if at.others:
+        one, other = write, at.others[0]
         sides = " and ".join(f"{w.state} by {cluster.name(w.replica)}" for w in (one, other))
         text = f"v{at.version} was given to two writes: {sides}"
         return (Conclusion(FORK, f"v{at.version}", (one, other), text, if_complete=True),)
-    write = writes[0]
     if is_cancel(write):
         return ()
     rival = _between(life, write.base_version, at)
@@ -73,8 +72,8 @@ def _between(life: Incarnation, base: Known | None, at: StoredVersion) -> Fact |
     while before is not None and before.version != base:
         if base is not None and before.version < base:  # type: ignore[operator]
             return None
-        if before.writes:
-            return before.writes[0]
+        if before.write is not None:
+            return before.write
         before = life.versions.below(before.version)
     return None
 
@@ -144,7 +143,7 @@ def judge_unseen(life: Incarnation, at: StoredVersion, cluster: Cluster) -> Iter
 
 def _moved(life: Incarnation, at: StoredVersion) -> tuple[Fact, str] | None:
     """Who saw which other state at a version that was written once."""
-    if len(at.writes) > 1:
+    if at.others:
         return None
     written = at.state
     for read in sorted(at.first_reads(), key=by_number):
@@ -187,5 +186,5 @@ def _unreported(life: Incarnation, at: StoredVersion, witness: Fact, cluster: Cl
 CHECKS = (
     Check(FORK, VERSION, judge_fork),
     Check(UNSEEN, VERSION, judge_unseen),
-    Check(DOUBLE_APPLY, WHOLE, judge_double_apply),
+    Check(DOUBLE_APPLY, LANDINGS, judge_double_apply),
 )
