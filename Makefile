@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test quick check format demo pins clean
+.PHONY: help setup test test-sdk-matrix quick check format demo pins clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -29,6 +29,17 @@ $(READY): pyproject.toml constraints.txt
 
 test: $(READY) ## Run every test
 	$(PYTEST)
+
+SDK_VERSIONS ?= 1.0.3 1.1.5 1.2.0 1.2.3 1.3.0
+
+# Environments of their own, as only one SDK fits into one.
+test-sdk-matrix: $(SDK_VERSIONS:%=test-sdk-%) ## Run what must work on every SDK, on each (SDK_VERSIONS="1.2.0 1.3.0")
+
+test-sdk-%:
+	@test -x $(VENV)-sdk/$*/bin/python || $(PYTHON) -m venv $(VENV)-sdk/$*
+	@$(VENV)-sdk/$*/bin/python -m pip install --quiet --disable-pip-version-check \
+		--editable . 'a2a-sdk[http-server,sql]==$*' aiosqlite pytest pytest-asyncio pytest-timeout
+	$(VENV)-sdk/$*/bin/python -m pytest -q tests/sdk
 
 quick: $(READY) ## Run the tests that need no processes, databases or browser
 	$(PYTEST) -m 'not integration'
@@ -52,5 +63,5 @@ pins: $(READY) ## Resolve constraints.txt anew
 		--no-header --no-annotate --no-emit-package a2a-fencing --output-file constraints.txt pyproject.toml
 
 clean: ## Remove what was made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist
+	rm -rf $(VENV) $(VENV)-sdk .pytest_cache .mypy_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
