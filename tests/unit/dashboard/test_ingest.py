@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_fencing import conventions as c
+from a2a_fencing.checker import Finding, check
+from a2a_fencing_dashboard.ingest import Ingest
+from a2a_fencing_dashboard.store import StoreError, open_store
+from a2a_fencing_dashboard.store.protocol import Batch, Span, Store, Window
+from support.store_model import OPERATIONS, Cluster, Step
+from support.tale import Tale
+
+ALWAYS = Window()
+LATER = 1 << 62
+"""When every fact has had time to arrive."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = open_store(f"sqlite:///{tmp_path}/facts.db")
+    yield store
+    store.close()
+
+
+def ingest_into(store: Store, **settings: int) -> Ingest:
+    return Ingest(store, clock=lambda: LATER, **settings)
+
+
+def findings(store: Store) -> list[Finding]:
+    return [row.finding for row in store.findings(ALWAYS, limit=1000)[0]]
+
+
+@pytest.fixture
+def tale() -> Tale:
+    """A cancelled task that is completed after all."""
+    tale = Tale()
+    a, b = tale.replica("A", heartbeats=True), tale.replica("B", heartbeats=True)
+    a.write(c.WORKING, None, 1)
+    b.cancel(1, 2)
+    a.write(c.COMPLETED, 2, 3)
+    return tale
+
+
+def test_a_violation_is_found_and_stored_with_its_facts(store: Store, tale: Tale) -> None:
+    assert ingest_into(store).add(tale.facts) == len(tale.facts)
+
+    (finding,) = findings(store)
+    assert (finding.rule, finding.certainty) == (c.TERMINAL_OVERWRITTEN, c.PROVEN)
+    assert store.overview(ALWAYS).verdict == c.VIOLATED
+    assert store.task(tale.key).verdict == c.VIOLATED
+
+
+def test_a_fact_counts_once_however_often_it_comes(store: Store, tale: Tale) -> None:
+    ingest = ingest_into(store)
+
+    assert ingest.add([*tale.facts[:3], *tale.facts[:3]]) == 3
+    assert ingest.add(tale.facts) == len(tale.facts) - 3
+    assert ingest_into(store).add(tale.facts) == 0
+    assert ingest.known([fact.id for fact in tale.facts]) == {fact.id for fact in tale.facts}
+    assert store.overview(ALWAYS).facts == len(tale.facts)
+    assert len(findings(store)) == 1
+
+
+def test_nothing_new_is_no_commit(store: Store, tale: Tale) -> None:
+    ingest = ingest_into(store)
+    ingest.add(tale.facts)
+    before = store.data_version()
+
+    ingest.add(tale.facts)
+    ingest.pass_time()
+
+    assert store.data_version() == before
+
+
+def test_spans_are_stored_with_and_without_facts(store: Store) -> None:
+    span = Span("a" * 32, "1" * 16, None, "save", 1, 5, "agent", False, "{}")
+
+    ingest_into(store).add((), [span])
+
+    assert store.spans_of(["a" * 32]) == [span]
+
+
+def test_a_late_fact_takes_a_finding_back(store: Store) -> None:
+    tale = Tale()
+    a, b = tale.replica("A", heartbeats=True), tale.replica("B", heartbeats=True)
+    a.write(c.WORKING, None, 1)
+    answer = b.answer(c.CANCELED, c.CANCEL_TASK)
+    a.write(c.COMPLETED, 1, 2)
+    cancelled = b.cancel(2, 3)
+    late = [fact for fact in tale.facts if fact is not cancelled]
+    ingest = ingest_into(store)
+    ingest.add(late)
+    early_verdict = {f.rule for f in findings(store)}
+
+    ingest.add([cancelled])
+
+    assert set(findings(store)) == set(check(tale.facts).findings)
+    assert {f.rule for f in findings(store)} != early_verdict
+    assert answer.task == tale.key
+
+
+class _FailingStore:
+    """A store whose next commit fails."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.fail = False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def commit(self, batch: Batch, *, now_unix_nano: int) -> None:
+        if self.fail:
+            raise StoreError("the disk is full")
+        self._store.commit(batch, now_unix_nano=now_unix_nano)
+
+
+def test_what_could_not_be_stored_was_not_judged(store: Store, tale: Tale) -> None:
+    failing = _FailingStore(store)
+    ingest = ingest_into(failing)
+    ingest.add(tale.facts[:4])
+    failing.fail = True
+    with pytest.raises(StoreError):
+        ingest.add(tale.facts[4:])
+    assert findings(store) == []
+    failing.fail = False
+
+    assert ingest.add(tale.facts[4:]) == len(tale.facts) - 4
+
+    assert len(findings(store)) == 1
+
+
+def test_memory_is_bounded_and_forgotten_tasks_are_judged_on(store: Store) -> None:
+    tales = []
+    for index in range(30):
+        tale = Tale(task=f"task-{index}")
+        a = tale.replica(f"A{index}")
+        a.write(c.WORKING, None, 1)
+        a.write(c.CANCELED, 1, 2)
+        a.write(c.COMPLETED, 2, 3)
+        tales.append(tale)
+    ingest = ingest_into(store, held_facts=5)
+
+    for tale in tales:
+        ingest.add(tale.facts[:2])
+    for tale in tales:
+        ingest.add(tale.facts[2:])
+
+    assert len(findings(store)) == 30
+    held = [tale for tale in tales if ingest._judge._checker.knows(tale.key)]
+    assert 1 <= len(held) <= 3
+
+
+def test_an_unfenced_store_is_told_once_also_after_a_restart(store: Store) -> None:
+    tale = Tale()
+    a = tale.replica("A", heartbeats=True)
+    a.unversioned(c.WORKING)
+    ingest_into(store).add(tale.facts)
+    other = Tale(task="task-2")
+    other.replica("B", heartbeats=True).unversioned(c.WORKING)
+
+    ingest_into(store).add(other.facts)
+
+    told = [finding for finding in findings(store) if finding.rule == c.UNFENCED_STORE]
+    assert [finding.task for finding in told] == [tale.key]
+
+
+def proven(of: Iterable[Finding]) -> set[Finding]:
+    return {finding for finding in of if finding.certainty == c.PROVEN}
+
+
+# --- any delivery, with any number of restarts, equals the whole
+
+steps = st.lists(
+    st.builds(
+        Step,
+        st.sampled_from(OPERATIONS),
+        st.integers(0, 2),
+        st.integers(0, 1),
+        st.integers(0, 5),
+        st.booleans(),
+    ),
+    max_size=30,
+)
+
+
+@given(steps, st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_any_delivery_equals_the_whole(drawn: Sequence[Step], rng: random.Random) -> None:
+    facts = Cluster().play(drawn).facts
+    whole = check(facts)
+    parcels = facts + rng.sample(facts, len(facts) // 3)
+    rng.shuffle(parcels)
+
+    with TemporaryDirectory() as directory:
+        store = open_store(f"sqlite:///{directory}/facts.db")
+        ingest = ingest_into(store, held_facts=rng.choice((3, 1000)))
+        while parcels:
+            if rng.random() < 0.3:
+                ingest = ingest_into(store, held_facts=rng.choice((3, 1000)))
+            size = rng.choice((1, 2, 5, 20))
+            ingest.add(parcels[:size])
+            del parcels[:size]
+
+        # What clocks suggest may be lost: how far they are apart is not stored.
+        assert proven(findings(store)) == proven(whole.findings)
+        assert store.gaps() == []
+        assert store.overview(ALWAYS).facts == len(facts)
+        store.close()
