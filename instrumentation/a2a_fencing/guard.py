@@ -21,6 +21,8 @@ STORE = "store"
 CONSUMER = "consumer"
 RULES = (STORE, CONSUMER)
 
+_BY_SDK = {STORE: " (of its own database store by the SDK)", CONSUMER: " (by the SDK)"}
+
 _log = logging.getLogger("a2a_fencing")
 
 
@@ -32,7 +34,7 @@ class Guard:
         store: Whether writes on finished tasks are refused here.
         consumer: Whether a stale executor's events are dropped here.
         by_sdk: Rules that were asked for and that this SDK enforces itself, so that nothing is done
-            twice.
+            twice. Its store rule is that of its own database store; other stores are held here.
     """
 
     store: bool = False
@@ -40,7 +42,7 @@ class Guard:
     by_sdk: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        return self.store or self.consumer or bool(self.by_sdk)
+        return bool(self.rules)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -49,9 +51,8 @@ class Guard:
         return tuple(rule for rule in RULES if here[rule] or rule in self.by_sdk)
 
     def __str__(self) -> str:
-        if not self:
-            return "off: observing only"
-        return ", ".join(f"{rule} rule{' (by the SDK)' * (rule in self.by_sdk)}" for rule in self.rules)
+        shown = (f"{rule} rule{_BY_SDK[rule] if rule in self.by_sdk else ''}" for rule in self.rules)
+        return ", ".join(shown) or "off: observing only"
 
 
 OFF = Guard()
@@ -88,7 +89,7 @@ def wanted(setting: bool | str) -> Guard:
     for rule in sorted(by_sdk):
         _log.info("this a2a-sdk enforces the guard's %s rule itself", rule)
     return Guard(
-        store=STORE in rules and STORE not in by_sdk,
+        store=STORE in rules,
         consumer=CONSUMER in rules and CONSUMER not in by_sdk,
         by_sdk=by_sdk,
     )

@@ -86,8 +86,14 @@ def test_the_command_prints_the_table_and_writes_a_property_per_figure(
 ) -> None:
     report = tmp_path / "junit.xml"
     code = cli.main(
-        ["scenario", "normal-control", "--dsn", f"sqlite+aiosqlite:///{tmp_path}/t.db"]
-        + ["--junit", str(report)]
+        [
+            "scenario",
+            "normal-control",
+            "--dsn",
+            f"sqlite+aiosqlite:///{tmp_path}/t.db",
+            "--junit",
+            str(report),
+        ]
     )
     assert code == 0
     heading, row, _, verdict = capsys.readouterr().out.splitlines()

@@ -23,6 +23,9 @@ from a2a_fencing.recorder import Recorder
 
 Method = Callable[..., Awaitable[Any]]
 
+# An SDK without cluster mode applies each event once: what does not raise is applied.
+_TRIES_AGAIN = hasattr(CasEventConsumer, "_process_event_inner")
+
 
 class ConsumerHooks:
     """What happens around a task's event consumer and its requests.
@@ -82,6 +85,7 @@ class ConsumerHooks:
         kind = event_kind(event)
         turn = self._turns.get(consumer)
         scope = Scope(c.FROM_EXECUTOR, turn=turn, event=event if kind is not None else None)
+        scope.applied = not _TRIES_AGAIN
         if kind is not None and consumer in self._fenced and in_force().consumer:
             self._dropped(rec, consumer, scope, c.FENCED_BY_GUARD)
             # The SDK takes an event off its queue's account once it has been applied.

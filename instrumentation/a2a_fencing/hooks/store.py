@@ -6,7 +6,6 @@ are one write: the outermost call is what the caller got, the innermost what was
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -22,18 +21,17 @@ from a2a_fencing.facts import Fact, TaskKey, Version
 from a2a_fencing.guard import in_force
 from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks import write as writes
-from a2a_fencing.hooks.memory import Known, TaskMemory
+from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.patches import Patches
 from a2a_fencing.hooks.refusal import Attempt, explain
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError, TaskStore, VersionedTaskStore
-from a2a_fencing.hooks.stores import StoreIdentities, is_versioned
+from a2a_fencing.hooks.store_rule import StoreRule
+from a2a_fencing.hooks.stores import StoreIdentities
 from a2a_fencing.hooks.tasks import event_kind, state_of, version_of
 from a2a_fencing.hooks.write import Write
 from a2a_fencing.recorder import Recorder
 
 Method = Callable[..., Awaitable[Any]]
-
-_log = logging.getLogger("a2a_fencing")
 
 _inside: ContextVar[bool] = ContextVar("a2a_fencing_inside_store", default=False)
 
@@ -51,7 +49,7 @@ class StoreHooks:
         self._memory = memory
         self._identities = identities
         self._audit = audit
-        self._complained = False
+        self._rule = StoreRule(memory, _inside)
 
     def install(self, patches: Patches) -> None:
         """Hooks every override of the abstract store methods, in classes that exist and come later."""
@@ -98,7 +96,7 @@ class StoreHooks:
         turn = write.turn
         if turn is not None:
             turn.saving += 1
-        guarded = in_force().store and await self._is_finished(write)
+        guarded = in_force().store and await self._rule.holds_back(write)
         write_token = writes.enter(write)
         otel_token = otel_context.attach(trace.set_span_in_context(write.span))
         try:
@@ -163,47 +161,11 @@ class StoreHooks:
             ),
         )
 
-    async def _is_finished(self, write: Write) -> bool:
-        """Whether the store rule holds this write back: its base version is a finished task.
-
-        What that version held is known from the read or write it came from. Only where that was
-        forgotten the store is asked; a base that is not the stored version it refuses by itself.
-        """
-        if not is_versioned(write.store):
-            self._complain(write)
-            return False
-        known = write.base_known
-        if known is None and write.base is not None:
-            known = write.base_known = await self._known_by_reading(write)
-        return known is not None and known.state in c.TERMINAL_STATES
-
-    async def _known_by_reading(self, write: Write) -> Known | None:
-        token = _inside.set(True)
-        try:
-            stored = await write.store.get(write.task.id, write.context)
-        except Exception as error:
-            internal_errors.report("read for the guard", error)
-            return None
-        finally:
-            _inside.reset(token)
-        if stored is not None and version_of(getattr(stored, "version", None)) == write.base:
-            self._memory.saw(write.key, write.base, state_of(stored.task))
-        return self._memory.at(write.key, write.base)
-
     def _hold_back(self, rec: Recorder, write: Write) -> None:
         try:
             self._record(rec, write, c.TERMINAL_REJECTED, reason=c.TERMINAL)
         except Exception as failure:
             internal_errors.report("after a save held back", failure)
-
-    def _complain(self, write: Write) -> None:
-        """Says once that the guard has no hold on a store without versions."""
-        if not self._complained:
-            self._complained = True
-            _log.warning(
-                "the guard's store rule does not cover %s: it keeps no versions",
-                type(write.store).__qualname__,
-            )
 
     def _returned(self, rec: Recorder, write: Write, result: Any) -> None:
         """The caller was told that the write succeeded."""
