@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from typing import Final
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.cluster import Cluster
@@ -36,6 +37,10 @@ class Execution:
         return self.start_n < n and (self.end is None or n < self.end_n)
 
 
+_NONE: Final = Sightings()
+"""What replicas saw, until more than one executes."""
+
+
 class Executions:
     """All executions of one incarnation and what their replicas saw of the task meanwhile.
 
@@ -52,7 +57,7 @@ class Executions:
         self.by_id: dict[str, Execution] = {}
         self.running: set[str] = set()
         self.latest: Fact | None = None
-        self.sightings = Sightings()
+        self.sightings = _NONE
         self._started: dict[str, list[Execution]] = {}
         # Executions that had not ended when the next one on their replica began: usually none.
         self._overhanging: dict[str, set[str]] = {}

@@ -48,6 +48,24 @@ class History:
         lives: The incarnations, oldest first.
     """
 
+    __slots__ = (
+        "_adrift",
+        "_cluster",
+        "_concluded",
+        "_crashes",
+        "_facts",
+        "_orders_clocks",
+        "_plain",
+        "_stale",
+        "announced",
+        "conclusions",
+        "depends",
+        "depends_changed",
+        "key",
+        "lives",
+        "watched",
+    )
+
     def __init__(self, key: TaskKey, cluster: Cluster) -> None:
         self.key = key
         self.conclusions: dict[Place, Conclusion] = {}

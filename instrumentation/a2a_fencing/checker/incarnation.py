@@ -15,6 +15,7 @@ from a2a_fencing.checker.dispatches import Dispatches
 from a2a_fencing.checker.executions import Executions
 from a2a_fencing.checker.landing import Indeterminate
 from a2a_fencing.checker.sequence import Sequence
+from a2a_fencing.checker.sightings import Sightings
 from a2a_fencing.checker.versions import (
     Known,
     StoredVersion,
@@ -74,6 +75,30 @@ class Incarnation:
         dirty: What has to be judged (again).
         whole: What is judged whenever anything is new.
     """
+
+    __slots__ = (
+        "_saw",
+        "_seen",
+        "answers",
+        "born",
+        "dirty",
+        "dispatches",
+        "earlier",
+        "ended",
+        "executions",
+        "gave_up",
+        "indeterminate",
+        "inferred",
+        "key",
+        "last_by_executor",
+        "sequence",
+        "stale_base",
+        "terminal",
+        "terminal_seen",
+        "terminal_versions",
+        "versions",
+        "whole",
+    )
 
     def __init__(
         self,
@@ -163,8 +188,8 @@ class Incarnation:
 
     def _accepted(self, write: Fact, n: int, version: Known) -> None:
         versions, base = self.versions, write.base_version
-        at = versions.mention(version, write)
-        before = versions.mention(base, write) if base is not None else None
+        at = versions.mention(version)
+        before = versions.mention(base) if base is not None else None
         if at is None:
             return
         quiet = self._follows(at, before, write)
@@ -197,9 +222,9 @@ class Incarnation:
     def _follows(self, at: StoredVersion, before: StoredVersion | None, write: Fact) -> bool:
         """Whether the write simply follows the latest one, so that there is nothing to judge.
 
-        The common case by far: a new latest version, on top of the latest one before, of which writer and
-        store agree that it is not terminal, in a task where every outcome is known. No rule about versions
-        can have anything to say of it, which a test makes sure of.
+        The common case by far: a new latest version, on top of the latest one before, of which writer
+        and store agree that it is not terminal, in a task where every outcome is known. No rule about
+        versions can have anything to say of it, which a test makes sure of.
         """
         versions = self.versions
         if (
@@ -255,7 +280,7 @@ class Incarnation:
             if read.kind == c.READ:
                 self._unversioned_read(read, n)
         else:
-            at = self.versions.mention(version, read)
+            at = self.versions.mention(version)
             if at is None:
                 return
             at.add_read(read, state, n)
@@ -332,6 +357,7 @@ class Incarnation:
         was_spread = executions.spread
         run = executions.add(fact, n)
         if executions.spread and not was_spread:
+            executions.sightings = Sightings()
             for seen in self._seen:
                 if seen.version is not None:
                     executions.sightings.add(seen, seen.n, seen.version)

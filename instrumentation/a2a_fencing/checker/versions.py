@@ -17,9 +17,9 @@ class StoredVersion:
 
     Attributes:
         version: The version.
-        write: The accepted write that the store gave this version; the first by number, if it is a fork.
+        write: The accepted write that the store gave this version; of a fork, the first by number.
         others: The other writes of a fork.
-        landed: A write of unknown outcome that turned out to be this version's, when there is no `write`.
+        landed: A write of unknown outcome that turned out to be this version's, which has no `write`.
         rivals: Other writes of unknown outcome that may be this version's instead of `landed`.
         reads: The first and the latest read of this version by replica and state.
     """
@@ -111,7 +111,25 @@ class Versions:
 
     Versions are opaque: they are compared, and a step of one means something only where every write so
     far has shown that the store counts (`counting`).
+
+    Attributes:
+        unwritten: Versions that exist, as some fact says, and that no known write has made.
+        lowest_written: The lowest version whose write is known.
+        forked: Whether some version has two writes.
+        alien: Whether some version is of another type than the first one and cannot be compared.
     """
+
+    __slots__ = (
+        "_at",
+        "_jumps",
+        "_order",
+        "_steps_by_one",
+        "_type",
+        "alien",
+        "forked",
+        "lowest_written",
+        "unwritten",
+    )
 
     def __init__(self) -> None:
         self._at: dict[Known, StoredVersion] = {}
@@ -119,11 +137,9 @@ class Versions:
         self._type: type | None = None
         self._steps_by_one = self._jumps = False
         self.unwritten: set[Known] = set()
-        """Versions that exist, as some fact says, and that no accepted write is known to have made."""
         self.lowest_written: Known | None = None
         self.forked = False
-        self.alien: list[Fact] = []
-        """Facts whose version is of another type than the first one's and cannot be compared."""
+        self.alien = False
 
     def __len__(self) -> int:
         return len(self._order)
@@ -175,15 +191,15 @@ class Versions:
         at = bisect_right(self._order, version)
         return self._at[self._order[at]] if at < len(self._order) else None
 
-    def mention(self, version: Known, fact: Fact) -> StoredVersion | None:
-        """The version, known from now on because `fact` names it; None when it cannot be compared."""
+    def mention(self, version: Known) -> StoredVersion | None:
+        """The version, known from now on because a fact names it; None when it cannot be compared."""
         known = self._at.get(version)
         if known is not None:
             return known
         if self._type is None:
             self._type = type(version)
         elif type(version) is not self._type:
-            self.alien.append(fact)
+            self.alien = True
             return None
         known = self._at[version] = StoredVersion(version)
         if not self._order or self._order[-1] < version:  # type: ignore[operator]
