@@ -90,13 +90,13 @@ class StoreHooks:
             write = self._begin(rec, store, task, args, kwargs)
             if self._audit:
                 await self._audit_read(rec, write)
+            guarded = in_force().store and await self._rule.holds_back(write)
         except Exception as error:
             internal_errors.report("before a save", error)
             return await wrapped(*args, **kwargs)
         turn = write.turn
         if turn is not None:
             turn.saving += 1
-        guarded = in_force().store and await self._rule.holds_back(write)
         write_token = writes.enter(write)
         otel_token = otel_context.attach(trace.set_span_in_context(write.span))
         try:
