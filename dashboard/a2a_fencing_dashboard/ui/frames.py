@@ -158,7 +158,7 @@ def facts(
 def _fact(place: int, fact: Fact, elapsed: int, names: Names, broke: str) -> dict[str, Any]:
     return {
         "#": place,
-        "after": duration(elapsed),
+        "after": words.elapsed(elapsed),
         "replica": replica_name(names, fact.replica),
         "what happened": sentence(fact, names),
         "broken rule": f"{palette.VIOLATION.glyph} {broke}" if broke else "",
@@ -182,7 +182,7 @@ def spans(rows: Sequence[Span]) -> pd.DataFrame:
         [
             {
                 "span": f"{'    ' * depth}{shown(span.name, 80)}",
-                "after": duration(span.start_unix_nano - first),
+                "after": words.elapsed(span.start_unix_nano - first),
                 "took": duration(span.end_unix_nano - span.start_unix_nano),
                 "error": "✖ error" if span.error else "",
                 "service": shown(span.service, 40),

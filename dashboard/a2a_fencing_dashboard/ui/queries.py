@@ -137,7 +137,7 @@ class Queries:
         row = self._store.task(key) or self._reported_as(at, key)
         if row is None:
             return None
-        findings = sorted(self._store.findings_of(row.key), key=_gravity)
+        findings = sorted(self._store.findings_of(row.key), key=gravity)
         return TaskView(row, tuple(self._store.facts_of(row.key)), tuple(findings))
 
     def _reported_as(self, at: int, key: TaskKey) -> TaskRow | None:
@@ -183,7 +183,7 @@ class Queries:
         return tuple(row for row in rows if row.key.task_id == task_id)
 
 
-def _gravity(row: FindingRow) -> tuple[int, int]:
+def gravity(row: FindingRow) -> tuple[int, int]:
     """Order of findings: the most severe first, of equal ones in the order of the rules."""
     finding = row.finding
     severity = _SEVERITIES.index(finding.severity) if finding.severity in _SEVERITIES else 0

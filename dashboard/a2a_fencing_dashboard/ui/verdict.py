@@ -62,7 +62,8 @@ def _violated(overview: Overview) -> str:
     gravest = next((rule for rule in c.RULES if overview.violations.get(rule)), None)
     gravest = gravest or next(iter(overview.violations), "")
     meaning = RULE_MEANINGS.get(gravest) or shown(gravest, 60)
-    return f"{count(overview.violated_tasks)} of {count(overview.tasks, 'task')}: {meaning}."
+    tasks = f"{count(overview.violated_tasks)} of {count(overview.tasks, 'task')} broke a rule"
+    return f"{tasks}; the gravest: {meaning}."
 
 
 def _completeness(replicas: Sequence[ReplicaRow]) -> str:

@@ -12,10 +12,11 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from a2a_fencing_dashboard.ui.words import duration
+from a2a_fencing_dashboard.ui.words import duration, elapsed
 
-_IDLE_FACTOR: Final = 8
 _IDLE_MIN_NS: Final = 20_000_000
+_IDLE_FACTOR: Final = 8
+_IDLE_PART: Final = 0.1
 _MAX_TICKS: Final = 8
 _NS_PER_MS: Final = 1_000_000
 
@@ -54,17 +55,24 @@ def by_order(times: Sequence[int]) -> Axis:
         times: ns, never decreasing.
     """
     gaps = [later - earlier for earlier, later in pairwise(times)]
-    threshold = max(_IDLE_MIN_NS, _IDLE_FACTOR * int(median(gaps))) if gaps else 0
+    idle_ns = _idle_ns(gaps)
     positions = [0.0] if times else []
     idle: list[Idle] = []
     for gap in gaps:
         before = positions[-1]
-        if gap >= threshold:
+        if gap >= idle_ns:
             positions.append(before + 2)
             idle.append(Idle(before + 0.6, before + 1.4, duration(gap)))
         else:
             positions.append(before + 1)
     return _axis(times, positions, tuple(idle), margin=0.8)
+
+
+def _idle_ns(gaps: Sequence[int]) -> float:
+    """From when on a gap is idle: long in itself, beside the others, and as a part of the whole."""
+    if not gaps:
+        return 0
+    return max(_IDLE_MIN_NS, _IDLE_FACTOR * median(gaps), _IDLE_PART * sum(gaps))
 
 
 def to_scale(times: Sequence[int]) -> Axis:
@@ -97,6 +105,6 @@ def _ticks(times: Sequence[int], positions: Sequence[float]) -> tuple[tuple[floa
     ticks: list[tuple[float, str]] = []
     for time, position in zip(times, positions, strict=True):
         if not ticks or position - ticks[-1][0] >= max(least, 1e-9):
-            elapsed = time - times[0]
-            ticks.append((position, f"+{duration(elapsed)}" if elapsed else "0"))
+            since = time - times[0]
+            ticks.append((position, f"+{elapsed(since)}" if since else "0"))
     return tuple(ticks)

@@ -11,7 +11,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.protocol import FindingRow
 from a2a_fencing_dashboard.ui import links, parts, scope, words
-from a2a_fencing_dashboard.ui.queries import FindingQuery
+from a2a_fencing_dashboard.ui.queries import FindingQuery, gravity
 from a2a_fencing_dashboard.ui.view import View, current
 
 _PAGE_SIZE: Final = 40
@@ -91,10 +91,10 @@ def _group(view: View, task: TaskKey, rows: list[FindingRow], index: int) -> Non
                 with st.container(key=f"id-{index}", width="content"):
                     st.text(words.shown(task.task_id, 80))
                 with st.container(key=f"small-print-{index}", width="content"):
-                    when = words.when(newest, view.now, view.zone)
-                    st.text(f"owner {words.shown(task.owner, 60)} · {when}")
+                    owner = f"owner {words.shown(task.owner, 60)} · " if task.owner else ""
+                    st.text(owner + words.when(newest, view.now, view.zone))
             parts.task_link(task)
-        for row in rows:
+        for row in sorted(rows, key=gravity):
             parts.finding_line(row.finding, view.names)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -69,18 +69,18 @@ def _violations(overview: Overview) -> list[Figure]:
             {"rule": rule},
             note=words.RULE_MEANINGS.get(rule, ""),
         )
-        for rule, number in _most_first(overview.violations)
+        for rule, number in _in_order(overview.violations, c.RULES)
     ]
 
 
 def _fence(overview: Overview) -> list[Figure]:
     refused = [
         Figure(f"{words.shown(reason, 40)} conflicts", words.count(number), {"has": "conflict"})
-        for reason, number in _most_first(overview.conflicts)
+        for reason, number in _in_order(overview.conflicts, c.CONFLICT_REASONS)
     ]
     dropped = [
         Figure(f"dropped, {words.shown(reason, 40)}", words.count(number), {"has": "drop"})
-        for reason, number in _most_first(overview.drops)
+        for reason, number in _in_order(overview.drops, c.DROP_REASONS)
     ]
     rejected = Figure(
         "terminal rejections", words.count(overview.terminal_rejections), {"has": "rejection"}
@@ -108,10 +108,10 @@ def _load(overview: Overview) -> list[Figure]:
     ]
 
 
-def _most_first(numbers: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Largest first; rules of equal number in their usual order."""
-    usual = {rule: place for place, rule in enumerate(c.RULES)}
-    return sorted(numbers.items(), key=lambda item: (-item[1], usual.get(item[0], -1), item[0]))
+def _in_order(numbers: Mapping[str, int], usual: Sequence[str]) -> list[tuple[str, int]]:
+    """In an order that numbers do not change, so that no line moves while somebody reads it."""
+    places = {name: place for place, name in enumerate(usual)}
+    return sorted(numbers.items(), key=lambda item: (places.get(item[0], len(places)), item[0]))
 
 
 def _rates(view: View) -> None:

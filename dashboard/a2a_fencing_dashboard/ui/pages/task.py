@@ -19,7 +19,7 @@ from a2a_fencing_dashboard.ui.view import View, current
 # At most so many: facts drawn, facts listed, sentences told, traces whose spans are listed.
 _DRAWN: Final = 200
 _LISTED: Final = 2_000
-_TOLD: Final = 12
+_TOLD: Final = 10
 _TRACES: Final = 20
 
 
@@ -68,7 +68,7 @@ def _head(view: View, task: TaskView) -> None:
         [
             ("state", frames.state(row.state)),
             ("version", "none" if row.version is None else words.version(row.version)),
-            ("owner", row.key.owner or "nobody"),
+            ("owner", row.key.owner or "none"),
             ("context", row.context_id or "none"),
             ("store", row.key.store),
             ("run", row.run or "none"),
@@ -130,15 +130,20 @@ def _story(view: View, task: TaskView, ordered: Schedule) -> list[str]:
     places = [index for index, fact in enumerate(ordered.facts) if fact.id in witness]
     if not places:
         return []
-    within = range(places[0], places[-1] + 1)
-    chosen = [i for i in within if ordered.facts[i].kind not in (c.VIOLATION, c.EXECUTION)]
-    if len(chosen) > _TOLD:
-        chosen = [i for i in chosen if ordered.facts[i].id in witness][:_TOLD]
+    chosen = list(range(places[0], places[-1] + 1))
+    for minor in _MINOR:
+        if len(chosen) <= _TOLD:
+            break
+        chosen = [i for i in chosen if ordered.facts[i].kind != minor or ordered.facts[i].id in witness]
     first = ordered.times[0]
     return [
-        f"+{words.duration(ordered.times[i] - first)}: {story.sentence(ordered.facts[i], view.names)}."
-        for i in chosen
+        f"+{words.elapsed(ordered.times[i] - first)}: {story.sentence(ordered.facts[i], view.names)}."
+        for i in chosen[:_TOLD]
     ]
+
+
+_MINOR: Final = (c.VIOLATION, c.EXECUTION, c.READ, c.DROPPED, c.ANSWER)
+"""What a long story leaves out, in this order."""
 
 
 def _offences(task: TaskView, ordered: Schedule) -> dict[str, str]:
@@ -217,8 +222,8 @@ _FACT_COLUMNS: Final = {
     "#": st.column_config.NumberColumn(width=50, pinned=True),
     "after": st.column_config.TextColumn(width=80),
     "replica": st.column_config.TextColumn(width=90),
-    "broken rule": st.column_config.TextColumn(width=170),
-    "what happened": st.column_config.TextColumn(width=490),
+    "broken rule": st.column_config.TextColumn(width=220),
+    "what happened": st.column_config.TextColumn(width=450),
     "base → version": st.column_config.TextColumn(width=100),
     "trace": st.column_config.LinkColumn(display_text=r"/trace/([0-9a-f]{8})", width=90),
 }

@@ -7,8 +7,7 @@ from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.protocol import Span, TaskRow
 from a2a_fencing_dashboard.ui import frames
 from a2a_fencing_dashboard.ui.charts.schedule import schedule
-
-from .conftest import replica_row
+from support.reports import replica_row
 
 SECOND = 1_000_000_000
 NOW = 1_700_000_000 * SECOND

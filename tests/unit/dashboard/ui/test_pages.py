@@ -122,7 +122,10 @@ def test_a_violated_run_begins_with_the_verdict_and_leads_to_the_task(open_page,
     stored()
     app = open_page()
     assert "**Violated**" in app.markdown[0].value
-    assert texts(app)[0] == "1 of 2 tasks: a finished task was given another state."
+    assert (
+        texts(app)[0]
+        == "1 of 2 tasks broke a rule; the gravest: a finished task was given another state."
+    )
     assert any("CANCELED" in text and "COMPLETED" in text for text in texts(app))
     queries = [link.proto.query_string for link in app.get("page_link")]
     assert f"task={task.key.task_id}" in queries[0]

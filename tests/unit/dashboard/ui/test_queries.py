@@ -10,8 +10,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.protocol import TaskFilter, Window
 from a2a_fencing_dashboard.ui.queries import FindingQuery, Queries, TaskQuery, is_silent
-
-from .conftest import replica_row
+from support.reports import replica_row
 
 ALL = Window()
 

@@ -6,8 +6,7 @@ import pytest
 
 from a2a_fencing_dashboard.store.protocol import Window
 from a2a_fencing_dashboard.ui.scope import RANGES, Scope, bucket_s, buckets
-
-from .conftest import replica_row
+from support.reports import replica_row
 
 SECOND = 1_000_000_000
 NOW = 1_700_000_123 * SECOND + 456

@@ -7,8 +7,7 @@ import pytest
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store.protocol import Overview
 from a2a_fencing_dashboard.ui.verdict import judge
-
-from .conftest import replica_row
+from support.reports import replica_row
 
 SECOND = 1_000_000_000
 NOW = 1_700_000_000 * SECOND
@@ -53,12 +52,15 @@ def test_violated_names_the_gravest_rule_and_the_tasks():
     )
     told = verdict(overview, ALIVE)
     assert told.kind == c.VIOLATED
-    assert told.headline == "7 of 904 tasks: a finished task was given another state."
+    assert (
+        told.headline
+        == "7 of 904 tasks broke a rule; the gravest: a finished task was given another state."
+    )
 
 
 def test_a_rule_of_a_newer_checker_is_named_as_it_is():
     overview = replace(FINE, verdict=c.VIOLATED, violated_tasks=1, violations={"new-rule": 1})
-    assert verdict(overview, ALIVE).headline == "1 of 9 tasks: new-rule."
+    assert verdict(overview, ALIVE).headline == "1 of 9 tasks broke a rule; the gravest: new-rule."
 
 
 def test_missing_facts_are_unknown_and_say_whose():

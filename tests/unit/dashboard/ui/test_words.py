@@ -4,8 +4,7 @@ import pytest
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.ui import words
-
-from .conftest import replica_row
+from support.reports import replica_row
 
 SECOND = 1_000_000_000
 

@@ -1,0 +1,332 @@
+"""The dashboard in a real browser, on what a real cluster reported.
+
+With ``A2A_FENCING_SCREENSHOTS`` set, what the pages looked like is kept in that directory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from a2a_fencing import conventions as c
+from a2a_fencing_dashboard.ingest import Ingest
+from a2a_fencing_dashboard.ports import free_port
+from a2a_fencing_dashboard.store import open_store
+from a2a_fencing_dashboard.store.protocol import TaskFilter, TaskRow, Window
+from a2a_fencing_dashboard.ui import links
+from support.reports import Cluster
+
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+
+CHROMIUM = os.environ.get("A2A_FENCING_CHROMIUM") or shutil.which("chromium")
+if CHROMIUM is None:
+    pytest.skip("no chromium on this machine", allow_module_level=True)
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+DEMO = "from a2a_fencing_dashboard.cli import main; main()"
+SERVE = """
+import sys
+from a2a_fencing_dashboard.ui.server import serve
+serve(sys.argv[1], port=int(sys.argv[2]), token=sys.argv[3] or None)
+"""
+PATIENCE_MS = 30_000
+playwright.expect.set_options(timeout=PATIENCE_MS)
+
+
+@pytest.fixture(scope="module")
+def store_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What a demo cluster of three replicas reported in some seconds."""
+    folder = tmp_path_factory.mktemp("demo")
+    arguments = ["demo", "--headless", "--seconds", "6", "--folder", str(folder)]
+    done = subprocess.run(
+        [sys.executable, "-c", DEMO, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return f"sqlite:///{folder / 'facts.sqlite'}"
+
+
+@pytest.fixture(scope="module")
+def overwritten(store_url: str) -> TaskRow:
+    """A task of that cluster that was overwritten."""
+    store = open_store(store_url)
+    rows, _ = store.tasks(Window(), TaskFilter(rules=(c.TERMINAL_OVERWRITTEN,)))
+    store.close()
+    return rows[0]
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str]]:
+    """Starts a dashboard in a process of its own; gives its base URL."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(store_url: str, token: str = "") -> str:
+        port = free_port("127.0.0.1", 0, exact=True)
+        process = subprocess.Popen([sys.executable, "-c", SERVE, store_url, str(port), token])
+        started.append(process)
+        wait_until_healthy(process, port)
+        return f"http://127.0.0.1:{port}"
+
+    yield start
+    for process in started:
+        process.terminate()
+    for process in started:
+        # It shuts down in order and then lets the signal have its usual effect.
+        assert process.wait(30) in (0, -signal.SIGTERM)
+
+
+def wait_until_healthy(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the dashboard ended"
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    pytest.fail("the dashboard does not answer")
+
+
+@pytest.fixture(scope="module")
+def dashboard(serve: Callable[..., str], store_url: str) -> str:
+    return serve(store_url)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[playwright.Browser]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: playwright.Browser) -> Iterator[Callable[..., playwright.Page]]:
+    """Opens a URL in a session of its own; whatever is asked for off this machine fails the test."""
+    contexts = []
+    outside: list[str] = []
+
+    def opened(url: str, **options: object) -> playwright.Page:
+        options = {"viewport": {"width": 1400, "height": 900}, **options}
+        context = chromium.new_context(**options)
+        context.set_default_timeout(PATIENCE_MS)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: note(request.url))
+        page.goto(url)
+        return page
+
+    def note(url: str) -> None:
+        if not re.match(r"(https?|wss?)://127\.0\.0\.1:|data:|blob:", url):
+            outside.append(url)
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert outside == []
+
+
+@pytest.fixture
+def keep(tmp_path: Path) -> Callable[[playwright.Page, str], None]:
+    """Keeps what a page looks like, all of it."""
+    folder = Path(os.environ.get("A2A_FENCING_SCREENSHOTS") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def taken(page: playwright.Page, name: str) -> None:
+        width = page.viewport_size["width"]
+        height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+        page.set_viewport_size({"width": width, "height": max(700, min(height, 2_400))})
+        page.wait_for_function("document.querySelectorAll('[data-testid=stSkeleton]').length === 0")
+        page.screenshot(path=folder / f"{name}.png", animations="disabled")
+
+    return taken
+
+
+def task_url(row: TaskRow) -> str:
+    return f"/task?{urlencode(links.task_query(row.key))}"
+
+
+SENTENCE = re.compile(
+    r"CANCELED \(v\d+, api-\d\) was overwritten by (COMPLETED|WORKING) \(v\d+, api-\d\)"
+)
+
+
+def test_the_overwritten_task_is_one_click_away(open_page, dashboard):
+    page = open_page(f"{dashboard}/")
+    verdict = page.locator(".st-key-verdict-violated")
+    playwright.expect(verdict).to_contain_text(
+        "broke a rule; the gravest: a finished task was given another state"
+    )
+    verdict.get_by_role("link", name="Open the task").click()
+    playwright.expect(page).to_have_url(re.compile(r"/task\?task="))
+    playwright.expect(page.locator(".st-key-verdict-violated")).to_contain_text("proven")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 900])
+def test_every_page_in_both_themes_and_widths(open_page, dashboard, overwritten, keep, scheme, width):
+    size = {"width": width, "height": 900}
+
+    def show(path: str) -> None:
+        page.set_viewport_size(size)
+        page.goto(dashboard + path)
+
+    page = open_page(f"{dashboard}/", color_scheme=scheme, viewport=size)
+    page.locator(".js-plotly-plot .main-svg").first.wait_for()
+    playwright.expect(page.get_by_text("terminal-overwritten").first).to_be_visible()
+    keep(page, f"overview-{scheme}-{width}")
+
+    show("/tasks?sort=worst+verdict+first")
+    page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
+    keep(page, f"tasks-{scheme}-{width}")
+
+    show(f"/alerts?rule={c.TERMINAL_OVERWRITTEN}")
+    playwright.expect(page.get_by_text(SENTENCE).first).to_be_visible()
+    keep(page, f"alerts-{scheme}-{width}")
+
+    show(task_url(overwritten))
+    page.locator(".js-plotly-plot .main-svg").first.wait_for()
+    playwright.expect(page.locator(".st-key-verdict-violated").get_by_text(SENTENCE)).to_be_visible()
+    keep(page, f"task-{scheme}-{width}")
+
+
+def test_a_deep_link_is_the_first_thing_a_new_server_can_be_asked(
+    open_page, serve, store_url, overwritten
+):
+    page = open_page(serve(store_url) + task_url(overwritten))
+    playwright.expect(page.locator(".st-key-task-title")).to_have_text(overwritten.key.task_id)
+    playwright.expect(page.locator(".st-key-verdict-violated")).to_be_visible()
+
+
+def test_a_number_leads_to_the_list_behind_it_and_its_url_shows_the_same(open_page, dashboard):
+    page = open_page(f"{dashboard}/?range=last+24+hours")
+    row = page.locator("[class*=st-key-figure-violations-]", has_text="terminal-overwritten")
+    number = row.get_by_role("link").inner_text()
+    row.get_by_role("link").click()
+    playwright.expect(page).to_have_url(re.compile(r"/tasks\?.*rule=terminal-overwritten"))
+    playwright.expect(page).to_have_url(re.compile(r"range=last\+24\+hours"))
+    playwright.expect(page.get_by_text(f"{number} task")).to_be_visible()
+    again = open_page(page.url)
+    playwright.expect(again.get_by_text(f"{number} task")).to_be_visible()
+    playwright.expect(again.locator(".st-key-rule")).to_contain_text("terminal-overwritten")
+
+
+def test_a_row_opens_the_task_that_it_names(open_page, dashboard, store_url):
+    store = open_store(store_url)
+    where = TaskFilter(rules=(c.TERMINAL_OVERWRITTEN,))
+    rows, _ = store.tasks(Window(), where, sort="task_id", descending=False)
+    store.close()
+    page = open_page(f"{dashboard}/tasks?rule=terminal-overwritten&sort=by+task+id")
+    table = page.get_by_test_id("stDataFrame")
+    table.locator("canvas").first.wait_for()
+    # Cells are painted, not elements: the first one of the second column, by where it is.
+    box = table.bounding_box()
+    cell = box["x"] + 180, box["y"] + 50
+    page.mouse.move(*cell)
+    playwright.expect(table.locator(".dvn-scroller")).to_have_css("cursor", "pointer")
+    with page.context.expect_page() as opened:
+        page.mouse.click(*cell)
+    playwright.expect(opened.value.locator(".st-key-task-title")).to_have_text(rows[0].key.task_id)
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> Iterator[Callable[[], None]]:
+    """A store in which another task is overwritten at each call."""
+    store = open_store(f"sqlite:///{tmp_path / 'growing.sqlite'}")
+    cluster = Cluster(start=time.time_ns())
+    ingest = Ingest(store)
+    count = 0
+
+    def grow() -> None:
+        nonlocal count
+        count += 1
+        cluster.now = time.time_ns()
+        cluster.overwritten(f"task-{count}")
+        cluster.heartbeats()
+        ingest.add(cluster.facts)
+
+    grow()
+    grow.url = f"sqlite:///{tmp_path / 'growing.sqlite'}"  # type: ignore[attr-defined]
+    yield grow
+    store.close()
+
+
+def test_a_page_follows_the_data_and_holds_still_when_paused(open_page, serve, growing):
+    page = open_page(f"{serve(growing.url)}/")
+    headline = page.locator(".st-key-verdict-violated")
+    playwright.expect(headline).to_contain_text("1 of 1 task")
+    growing()
+    playwright.expect(headline).to_contain_text("2 of 2 tasks")
+    page.locator(".st-key-paused").get_by_text("Pause").click()
+    playwright.expect(page.locator(".st-key-live")).to_contain_text("paused, nothing new")
+    growing()
+    playwright.expect(page.locator(".st-key-live")).to_contain_text("paused, newer data waits")
+    playwright.expect(headline).to_contain_text("2 of 2 tasks")
+    page.locator(".st-key-paused").get_by_text("Pause").click()
+    playwright.expect(headline).to_contain_text("3 of 3 tasks")
+
+
+def test_zoom_survives_data_of_other_tasks(open_page, serve, growing):
+    page = open_page(f"{serve(growing.url)}/task?task=task-1&owner=alice&store=tasks+%40+postgresql")
+    chart = page.get_by_test_id("stPlotlyChart")
+    page.locator(".js-plotly-plot .main-svg").first.wait_for()
+    box = chart.bounding_box()
+    before = x_range(page)
+    page.mouse.move(box["x"] + 600, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 400, box["y"] + 60, steps=5)
+    page.mouse.up()
+    page.wait_for_function(
+        "before => document.querySelector('.js-plotly-plot').layout.xaxis.range[0] !== before",
+        arg=before[0],
+    )
+    moved = x_range(page)
+    growing()
+    # The page has been drawn again when it names the task that is new.
+    playwright.expect(page.locator(".st-key-neighbours")).to_contain_text("2 of 2")
+    assert x_range(page) == moved
+
+
+def x_range(page: playwright.Page) -> list[float]:
+    return list(page.evaluate("document.querySelector('.js-plotly-plot').layout.xaxis.range"))
+
+
+def test_without_the_token_nobody_gets_in(open_page, serve, store_url):
+    url = serve(store_url, "s3cret")
+    refused = open_page(f"{url}/")
+    playwright.expect(refused.locator("body")).to_contain_text("needs a token")
+    page = open_page(f"{url}/alerts?token=s3cret")
+    playwright.expect(page).to_have_url(f"{url}/alerts")
+    playwright.expect(page.get_by_text(SENTENCE).first).to_be_visible()
+
+
+def test_a_store_that_comes_back_is_shown_without_a_reload(open_page, serve, tmp_path):
+    path = tmp_path / "late.sqlite"
+    path.write_text("this is no store " * 500)
+    page = open_page(f"{serve(f'sqlite:///{path}')}/")
+    playwright.expect(page.get_by_text("The store does not answer.")).to_be_visible()
+    path.unlink()
+    cluster = Cluster(start=time.time_ns())
+    cluster.overwritten()
+    cluster.heartbeats()
+    store = open_store(f"sqlite:///{path}")
+    Ingest(store).add(cluster.facts)
+    store.close()
+    playwright.expect(page.locator(".st-key-verdict-violated")).to_be_visible()
