@@ -11,13 +11,16 @@ from typing import Final
 from a2a_fencing import conventions as c
 from a2a_fencing.checker import Changes, Checker
 from a2a_fencing.facts import Fact, TaskKey
-from a2a_fencing_dashboard.store.protocol import Batch, FindingChange, Span, Store, Window
+from a2a_fencing_dashboard.store.protocol import Batch, FindingChange, Span, Store, TaskFilter, Window
 
 HELD_FACTS: Final = 200_000
 """How many facts of the tasks that were active last the checker holds in memory."""
 
-_STORES: Final = 1000
-"""How many stores without versions are recalled after a restart, so as not to tell of them twice."""
+RECALLED: Final = 1000
+"""How many tasks of each kind are held again after a restart."""
+
+_OPEN: Final = (c.SUBMITTED, c.WORKING)
+"""States in which a task is abandoned when nobody executes it."""
 
 
 class Ingest:
@@ -99,13 +102,22 @@ class _Judge:
         return changes, verdicts
 
     def _resume(self, now: int) -> list[FindingChange]:
-        """Tells the checker what the last one knew of replicas, and of stores without versions."""
+        """Tells the checker what the last one knew and may still have had to say."""
         for report in self._store.reports():
             self._checker.resume(report.replica, report.received)
             self._checker.load(report.heartbeats, (), now)
-        told, _ = self._store.findings(Window(), rules=(c.UNFENCED_STORE,), limit=_STORES)
         self._resumed = True
-        return self._reload(_places(row.finding.task for row in told), now)
+        return self._reload(self._recalled(), now)
+
+    def _recalled(self) -> set[TaskKey]:
+        """Tasks of which something may have been withheld, or that told that a store fences nothing."""
+        store, always = self._store, Window()
+        recent, _ = store.tasks(always, TaskFilter(), limit=RECALLED)
+        unfinished, _ = store.tasks(always, TaskFilter(states=_OPEN), limit=RECALLED)
+        unfenced, _ = store.findings(always, rules=(c.UNFENCED_STORE,), limit=RECALLED)
+        return _places(row.key for row in (*recent, *unfinished)) | _places(
+            row.finding.task for row in unfenced
+        )
 
     def _reload(self, places: Collection[TaskKey], now: int) -> list[FindingChange]:
         past = self._store.past(places)

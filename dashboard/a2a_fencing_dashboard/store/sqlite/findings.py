@@ -15,6 +15,7 @@ from a2a_fencing_dashboard.store import summary as m
 from a2a_fencing_dashboard.store.protocol import FindingChange
 from a2a_fencing_dashboard.store.sqlite.replicas import ReplicaTable
 from a2a_fencing_dashboard.store.sqlite.tallies import TallyTable
+from a2a_fencing_dashboard.store.sqlite.tasks import TaskTable
 from a2a_fencing_dashboard.store.summary import TaskSummary
 
 _NS: Final = 1_000_000_000
@@ -23,24 +24,21 @@ _NS: Final = 1_000_000_000
 class FindingTable:
     """Adds and removes findings, and counts them where and when they happened."""
 
-    def __init__(self, db: sqlite3.Connection, replicas: ReplicaTable, tallies: TallyTable) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, replicas: ReplicaTable, tasks: TaskTable, tallies: TallyTable
+    ) -> None:
         """Works on the writing connection."""
         self._db = db
         self._replicas = replicas
+        self._tasks = tasks
         self._tallies = tallies
 
-    def apply(self, change: FindingChange, task: TaskSummary, *, now_unix_nano: int) -> None:
-        """Adds or removes a finding of this task."""
-        finding = change.finding
+    def apply(self, change: FindingChange, *, now_unix_nano: int) -> None:
+        """Adds or removes a finding."""
         if change.retracted:
-            places, step = self._remove(finding, task.id), -1
+            self._remove(change.finding)
         else:
-            places, step = [self._add(finding, task, now_unix_nano)], 1
-        measure = m.VIOLATIONS if finding.violates else m.INFOS
-        for replica, at in places:
-            self._tallies.add(replica, [(at // _NS, measure, finding.rule, step)])
-            if finding.violates:
-                task.violations += step
+            self._add(change.finding, self._tasks.of(change.finding.task), now_unix_nano)
 
     def of(self, task: int, key: TaskKey) -> list[Finding]:
         """The findings that stand for a task; `key` tells which, but for the incarnation."""
@@ -62,8 +60,7 @@ class FindingTable:
             for rule, severity, certainty, incarnation, witness, explanation, identity in rows
         ]
 
-    def _add(self, finding: Finding, task: TaskSummary, now_unix_nano: int) -> tuple[int, int]:
-        """Adds a finding; returns the replica and time it is counted under."""
+    def _add(self, finding: Finding, task: TaskSummary, now_unix_nano: int) -> None:
         replica, at = self._newest_witness(finding, task.id) or (task.origin, task.last)
         self._db.execute(
             "INSERT INTO finding (task, run, incarnation, rule, severity, certainty, witness,"
@@ -83,15 +80,25 @@ class FindingTable:
                 now_unix_nano,
             ),
         )
-        return replica, at
+        self._count(finding, task, replica, at, 1)
 
-    def _remove(self, finding: Finding, task: int) -> list[tuple[int, int]]:
-        """Removes a finding by its identity; returns what it was counted under."""
-        return self._db.execute(
-            "DELETE FROM finding WHERE task = ? AND incarnation = ? AND rule = ? AND key = ?"
-            " RETURNING replica, at",
-            (task, finding.task.incarnation, finding.rule, finding.key),
-        ).fetchall()
+    def _remove(self, finding: Finding) -> None:
+        """Removes a finding by its identity, from whichever incarnation it was added to."""
+        for task in self._tasks.incarnations(finding.task).values():
+            removed = self._db.execute(
+                "DELETE FROM finding WHERE task = ? AND incarnation = ? AND rule = ? AND key = ?"
+                " RETURNING replica, at",
+                (task.id, finding.task.incarnation, finding.rule, finding.key),
+            ).fetchall()
+            for replica, at in removed:
+                self._count(finding, task, replica, at, -1)
+
+    def _count(self, finding: Finding, task: TaskSummary, replica: int, at: int, step: int) -> None:
+        measure = m.VIOLATIONS if finding.violates else m.INFOS
+        self._tallies.add(replica, [(at // _NS, measure, finding.rule, step)])
+        if finding.violates:
+            task.violations += step
+            self._tasks.touch(task)
 
     def _newest_witness(self, finding: Finding, task: int) -> tuple[int, int] | None:
         """Replica and time of the newest fact that shows the finding."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
 from typing import Any, Final
@@ -91,25 +92,31 @@ class TaskTable:
         """
         task = self._find(key)
         if task is None:
-            self.write()
-            (incarnation,) = self._db.execute(
-                "SELECT incarnation FROM task WHERE task_id = ? AND owner = ? AND store = ?"
-                " ORDER BY incarnation > ?, abs(incarnation - ?) LIMIT 1",
-                (key.task_id, key.owner, key.store, key.incarnation, key.incarnation),
-            ).fetchone() or (None,)
-            if incarnation is not None:
-                task = self._find(TaskKey(key.store, key.owner, key.task_id, incarnation))
-        if task is None:
-            raise StoreError(f"a finding speaks of a task that is not stored: {key}")
+            stored = self.incarnations(key)
+            if not stored:
+                raise StoreError(f"a finding speaks of a task that is not stored: {key}")
+            earlier = [incarnation for incarnation in stored if incarnation < key.incarnation]
+            task = stored[max(earlier, default=min(stored))]
         self._touched[task.id] = task
         return task
 
-    def incarnations(self, key: TaskKey) -> list[tuple[int, int]]:
-        """Row id and incarnation of everything that is stored under this key's id."""
-        return self._db.execute(
-            "SELECT id, incarnation FROM task WHERE task_id = ? AND owner = ? AND store = ?",
+    def incarnations(self, key: TaskKey) -> dict[int, TaskSummary]:
+        """Every incarnation that is stored under this key's id."""
+        self.write()
+        rows = self._db.execute(
+            "SELECT incarnation FROM task WHERE task_id = ? AND owner = ? AND store = ?",
             (key.task_id, key.owner, key.store),
         ).fetchall()
+        found = {}
+        for (incarnation,) in rows:
+            task = self._find(replace(key, incarnation=incarnation))
+            assert task is not None
+            found[incarnation] = task
+        return found
+
+    def touch(self, task: TaskSummary) -> None:
+        """Notes that the row changed."""
+        self._touched[task.id] = task
 
     def settle_run(self, replica: Replica) -> None:
         """Fills in the run of tasks that were reported before their replica said which run it is in."""
@@ -127,6 +134,8 @@ class TaskTable:
 
     def write(self) -> None:
         """Writes the rows that changed."""
+        if not self._touched:
+            return
         changed, new = list(self._touched.values()), self._new
         self._touched.clear()
         for task in changed:

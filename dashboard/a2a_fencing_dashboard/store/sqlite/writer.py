@@ -47,15 +47,15 @@ class Writer:
         facts: list[Fact] = []
         findings: list[Finding] = []
         for key in keys:
-            for task, incarnation in self._tasks.incarnations(key):
+            for incarnation, task in self._tasks.incarnations(key).items():
                 rows = self._db.execute(
                     "SELECT instance, n, body FROM fact JOIN replica ON replica.id = fact.replica"
                     " WHERE task = ?",
-                    (task,),
+                    (task.id,),
                 )
                 stored = replace(key, incarnation=incarnation)
                 facts += [codec.decode(body, replica=r, n=n, task=stored) for r, n, body in rows]
-                findings += self._findings.of(task, key)
+                findings += self._findings.of(task.id, key)
         return Past(facts, findings)
 
     def reports(self) -> list[Reported]:
@@ -73,8 +73,7 @@ class Writer:
             for key, verdict in batch.verdicts.items():
                 self._tasks.of(key).judged = verdict
             for change in batch.changes:
-                task = self._tasks.of(change.finding.task)
-                self._findings.apply(change, task, now_unix_nano=now_unix_nano)
+                self._findings.apply(change, now_unix_nano=now_unix_nano)
             _write_spans(db, batch.spans)
             self._tasks.write()
             self._tallies.write()
@@ -100,7 +99,7 @@ class Writer:
         self._replicas = ReplicaTable(self._db)
         self._tallies = TallyTable(self._db)
         self._tasks = TaskTable(self._db, self._tallies)
-        self._findings = FindingTable(self._db, self._replicas, self._tallies)
+        self._findings = FindingTable(self._db, self._replicas, self._tasks, self._tallies)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -158,6 +158,24 @@ def test_a_finding_on_a_split_incarnation_belongs_to_the_one_that_was_reported(
     assert store.task(tale.key).verdict == c.FINE
 
 
+def test_a_finding_can_be_retracted_when_its_incarnation_has_been_reported(store: Store) -> None:
+    tale = Tale()
+    a = tale.replica("A")
+    a.write(c.WORKING, None, 1)
+    a.delete()
+    a.write(c.WORKING, None, 1)
+    first, second = tale.key, a.key
+    split = FindingChange(overwritten(second, tale.facts[0]))
+    commit(store, tale.facts[:2], split)
+    assert store.task(first).verdict == c.VIOLATED
+    commit(store, tale.facts[2:])
+
+    commit(store, (), replace(split, retracted=True))
+
+    assert store.findings(ALWAYS) == ([], 0)
+    assert [store.task(key).verdict for key in (first, second)] == [c.FINE, c.FINE]
+
+
 def test_a_finding_on_nothing_stored_is_refused(store: Store, tale: Tale) -> None:
     with pytest.raises(StoreError, match="not stored"):
         commit(store, (), FindingChange(overwritten(tale.key)))
