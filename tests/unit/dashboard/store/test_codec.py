@@ -55,9 +55,7 @@ def test_every_field_is_kept_as_a_key_or_in_the_body() -> None:
 
 
 def test_a_body_from_before_a_field_existed_is_still_read() -> None:
-    fact = Fact(id="api:1", kind="write", time_unix_nano=5, replica="api", started_unix_nano=4)
-    older = msgspec.msgpack.encode(msgspec.msgpack.decode(codec.encode(fact))[:-1])
+    fact = Fact(id="api:1", kind="write", time_unix_nano=5, replica="api")
+    older = msgspec.msgpack.encode(msgspec.msgpack.decode(codec.encode(fact))[:2])
 
-    read = codec.decode(older, replica="api", n=1, task=None)
-
-    assert (read.kind, read.time_unix_nano, read.started_unix_nano) == ("write", 5, None)
+    assert codec.decode(older, replica="api", n=1, task=None) == fact
