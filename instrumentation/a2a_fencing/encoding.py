@@ -50,13 +50,6 @@ _CLOSED: Final = (
     "error_type",
 )
 _KEYED: Final = frozenset({"task", "context_id", "writer"})
-_CARRIED: Final = frozenset({"id", "kind", "time_unix_nano", "replica", "trace_id", "span_id"})
-_OPEN: Final = {
-    name: attribute
-    for name, (attribute, _) in facts.ATTRIBUTES.items()
-    if name not in _CLOSED and name not in _KEYED
-}
-
 _WARNED: Final = int(SeverityNumber.SEVERITY_NUMBER_WARN)
 _ERROR: Final = int(SeverityNumber.SEVERITY_NUMBER_ERROR)
 _INFORMED: Final = int(SeverityNumber.SEVERITY_NUMBER_INFO)
@@ -114,21 +107,19 @@ def _log_record(fact: Fact) -> bytes:
         observed_time_unix_nano=fact.time_unix_nano,
         severity_number=severity(fact),  # type: ignore[arg-type]
         event_name=c.event_name(fact.kind),
-        attributes=_open_attributes(fact),
     )
     if fact.trace_id is not None and fact.span_id is not None:
         record.trace_id = bytes.fromhex(fact.trace_id)
         record.span_id = bytes.fromhex(fact.span_id)
-    return bytes(record.SerializeToString()) + _repeated(LogRecord, fact)
+    return record.SerializeToString() + _seldom(_LOG_ATTRIBUTES, fact) + _often(LogRecord, fact)
 
 
 def _span_event(fact: Fact) -> bytes:
     event = SpanMessage.Event(
         time_unix_nano=fact.time_unix_nano,
         name=c.event_name(fact.kind),
-        attributes=_open_attributes(fact),
     )
-    return bytes(event.SerializeToString()) + _repeated(SpanMessage.Event, fact)
+    return event.SerializeToString() + _seldom(_EVENT_ATTRIBUTES, fact) + _often(SpanMessage.Event, fact)
 
 
 def _span(span: ReadableSpan, events: Mapping[int, Sequence[Fact]]) -> bytes:
@@ -143,10 +134,6 @@ def _span(span: ReadableSpan, events: Mapping[int, Sequence[Fact]]) -> bytes:
         kind=SpanMessage.SPAN_KIND_INTERNAL,
         start_time_unix_nano=span.start_time or 0,
         end_time_unix_nano=span.end_time or 0,
-        attributes=[
-            KeyValue(key=key, value=_any_value(value))  # type: ignore[arg-type]
-            for key, value in (span.attributes or {}).items()
-        ],
     )
     if span.parent is not None:
         message.parent_span_id = span.parent.span_id.to_bytes(8, "big")
@@ -158,26 +145,30 @@ def _span(span: ReadableSpan, events: Mapping[int, Sequence[Fact]]) -> bytes:
     if span.status.status_code is not StatusCode.UNSET:
         message.status.code = _STATUS[span.status.status_code]
         message.status.message = span.status.description or ""
-    return bytes(message.SerializeToString()) + b"".join(
-        _framed(_EVENTS, _span_event(fact)) for fact in events.get(context.span_id, ())
-    )
+    parts = [message.SerializeToString()]
+    for key, value in (span.attributes or {}).items():
+        pair = _framed(_KEY, key.encode()) + _framed(_VALUE, _any_bytes(value))  # type: ignore[arg-type]
+        parts.append(_framed(_SPAN_ATTRIBUTES, pair))
+    for fact in events.get(context.span_id, ()):
+        parts.append(_framed(_EVENTS, _span_event(fact)))
+    return b"".join(parts)
 
 
 # --- attributes -------------------------------------------------------------------------------------
 
 
-def _open_attributes(fact: Fact) -> list[KeyValue]:
-    """Attributes whose values seldom repeat."""
-    attributes = [KeyValue(key=facts.FACT_ID, value=AnyValue(string_value=fact.id))]
+def _seldom(tag: bytes, fact: Fact) -> bytes:
+    """The attributes whose values seldom repeat, each as the field that `tag` names."""
+    pairs = [_framed(tag, _FACT_ID + _framed(_VALUE, _any_bytes(fact.id)))]
     for name, value in fact.__dict__.items():
-        attribute = _OPEN.get(name)
-        if attribute is not None and value is not None:
-            attributes.append(KeyValue(key=attribute, value=_any_value(value)))
-    return attributes
+        key = _OPEN.get(name)
+        if key is not None and value is not None:
+            pairs.append(_framed(tag, key + _framed(_VALUE, _any_bytes(value))))
+    return b"".join(pairs)
 
 
-def _repeated(message: type, fact: Fact) -> bytes:
-    """The serialized attributes whose values repeat from fact to fact."""
+def _often(message: type, fact: Fact) -> bytes:
+    """The attributes whose values repeat from fact to fact."""
     values = fact.__dict__
     return _keyed(message, fact.task, fact.context_id, fact.writer) + _closed(
         message, tuple([values.get(name) for name in _CLOSED])
@@ -200,6 +191,15 @@ def _serialized(message: type, values: dict[str, Any]) -> bytes:
     del attributes[facts.FACT_ID]
     pairs = [KeyValue(key=key, value=_any_value(value)) for key, value in attributes.items()]
     return bytes(message(attributes=pairs).SerializeToString())
+
+
+def _any_bytes(value: AttributeValue) -> bytes:
+    """A serialized AnyValue; the two kinds that every fact has are put together here."""
+    if type(value) is str:
+        return _framed(_STRING, value.encode())
+    if type(value) is int and value >= 0:
+        return _INTEGER + _varint(value)
+    return bytes(_any_value(value).SerializeToString())
 
 
 def _any_value(value: AttributeValue) -> AnyValue:
@@ -237,6 +237,8 @@ def _framed(tag: bytes, payload: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
+    if value < 0x80:
+        return _ONE_BYTE[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -245,11 +247,27 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
+_ONE_BYTE: Final = tuple(bytes([value]) for value in range(0x80))
 _RESOURCE: Final = _tag(ExportLogsServiceRequest, "resource_logs")
 _SCOPES: Final = _tag(ResourceLogs, "scope_logs")
 _LOG_RECORDS: Final = _tag(ScopeLogs, "log_records")
 _SPANS: Final = _tag(ScopeSpans, "spans")
 _EVENTS: Final = _tag(SpanMessage, "events")
+_LOG_ATTRIBUTES: Final = _tag(LogRecord, "attributes")
+_EVENT_ATTRIBUTES: Final = _tag(SpanMessage.Event, "attributes")
+_SPAN_ATTRIBUTES: Final = _tag(SpanMessage, "attributes")
+_KEY: Final = _tag(KeyValue, "key")
+_VALUE: Final = _tag(KeyValue, "value")
+_STRING: Final = _tag(AnyValue, "string_value")
+_INTEGER: Final = _varint(AnyValue.DESCRIPTOR.fields_by_name["int_value"].number << 3)
+
+# Serialized keys of the attributes whose values seldom repeat, by field of a fact.
+_FACT_ID: Final = bytes(KeyValue(key=facts.FACT_ID).SerializeToString())
+_OPEN: Final = {
+    name: bytes(KeyValue(key=attribute).SerializeToString())
+    for name, (attribute, _) in facts.ATTRIBUTES.items()
+    if name not in _CLOSED and name not in _KEYED
+}
 
 # One framing serves both signals only because OTLP numbers these fields alike.
 assert _tag(ExportTraceServiceRequest, "resource_spans") == _RESOURCE
