@@ -145,17 +145,18 @@ class _Processor(SpanProcessor):
 
     def _started(self, rec: Recorder, span: Span, parent_context: Context | None) -> None:
         outgoing = span.kind in _OUTGOING
-        turn = scopes.turn_in(parent_context)
-        unparented = turn is None
+        turn, certain = scopes.turn_in(parent_context), True
+        if turn is None and outgoing and span.parent is not None:
+            turn, certain = scopes.turn_of_parent(span.parent)
         if turn is None:
-            turn = scopes.turn_in() or (_turn_of_parent(span) if outgoing else None)
+            turn, certain = scopes.turn_in(), False
         if turn is None:
             return
         if turn.task_id:
             span.set_attribute("a2a.task.id", turn.task_id)
         outer = self._calls.get(_parent_id(span))
         if outgoing and _calls_out(span):
-            call = self._call(rec, turn, span, parent_context, outer, unparented)
+            call = self._call(rec, turn, span, parent_context, outer, not certain)
             if call.dispatching.id is not None:
                 span.set_attribute("a2a.fencing.dispatch.id", call.dispatching.id)
             self._keep(span, call)
@@ -210,12 +211,6 @@ class _Processor(SpanProcessor):
             repeatable[call.repeatable_as] = dispatching
             if len(repeatable) > _REPEATABLE:
                 repeatable.popitem(last=False)
-
-
-def _turn_of_parent(span: Span) -> Turn | None:
-    """The execution in whose trace a span is whose context did not come along."""
-    parent = span.parent
-    return scopes.turn_of_trace(parent.trace_id) if parent is not None else None
 
 
 def _calls_out(span: Span) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from opentelemetry import context as otel_context
 from opentelemetry.context import Context
-from opentelemetry.trace import Span
+from opentelemetry.trace import Span, SpanContext
 
 from a2a_fencing.facts import TaskKey, Version
 
@@ -187,10 +187,18 @@ def executing(turn: Turn) -> Iterator[None]:
             _executing.pop(trace_id, None)
 
 
-def turn_of_trace(trace_id: int) -> Turn | None:
-    """The one turn that executes in this trace, or None when there is none or more than one."""
-    turns = _executing.get(trace_id, ()) if trace_id else ()
-    return next(iter(turns)) if len(turns) == 1 else None
+def turn_of_parent(parent: SpanContext) -> tuple[Turn | None, bool]:
+    """The execution that a span with this parent belongs to, when its context did not come along.
+
+    Returns:
+        The turn, or None when no or more than one execution runs in the trace; and whether the parent
+        is the execution's own span, which leaves no doubt.
+    """
+    turns = _executing.get(parent.trace_id, ())
+    for turn in turns:
+        if turn.span is not None and turn.span.get_span_context().span_id == parent.span_id:
+            return turn, True
+    return (next(iter(turns)), False) if len(turns) == 1 else (None, False)
 
 
 def _wake(future: asyncio.Future[None]) -> None:
