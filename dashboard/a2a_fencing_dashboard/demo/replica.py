@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Final
 
 import uvicorn
+from a2a.server.agent_execution import AgentExecutor
 from a2a.server.cluster import DatabaseTaskEventStream, VersionedDatabaseTaskStore
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.utils.constants import DEFAULT_RPC_URL
+from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.applications import Starlette
 
 import a2a_fencing
@@ -34,6 +36,7 @@ class ReplicaSettings:
         dsn: The shared database.
         endpoint: OTLP/HTTP base URL its facts go to.
         run: Label of the load-test run.
+        guard: Whether it enforces what is otherwise only observed.
         log: File for what the server has to say.
     """
 
@@ -42,31 +45,45 @@ class ReplicaSettings:
     endpoint: str
     run: str
     log: Path
+    guard: bool = False
 
 
 def serve(settings: ReplicaSettings, listener: socket.socket) -> None:
     """Serves until it is asked to stop."""
     logging.basicConfig(filename=settings.log, level=logging.WARNING, format=_LOG_FORMAT)
     os.environ["A2A_FENCING_REPLICA_NAME"] = settings.name
-    a2a_fencing.instrument(endpoint=settings.endpoint, run=settings.run)
-    host, port = listener.getsockname()[:2]
-    config = uvicorn.Config(
-        _application(settings.dsn, f"http://{host}:{port}{DEFAULT_RPC_URL}"),
-        log_config=None,
-        timeout_graceful_shutdown=3,
-    )
+    a2a_fencing.instrument(endpoint=settings.endpoint, run=settings.run, guard=settings.guard)
+    engine = open_engine(settings.dsn)
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        run(application(ReportWriter(), engine, rpc_url(listener)), listener)
     finally:
         # A last heartbeat says where this replica's facts end.
         a2a_fencing.uninstrument()
 
 
-def _application(dsn: str, url: str) -> Starlette:
-    engine = open_engine(dsn)
+def rpc_url(listener: socket.socket) -> str:
+    """Where clients reach the JSON-RPC endpoint behind this socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://{host}:{port}{DEFAULT_RPC_URL}"
+
+
+def run(app: Starlette, listener: socket.socket) -> None:
+    """Serves until the process is asked to stop."""
+    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=3)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def application(agent: AgentExecutor, engine: AsyncEngine, url: str) -> Starlette:
+    """An A2A server for this agent, in cluster mode on a prepared database.
+
+    Args:
+        agent: What it runs.
+        engine: The shared database; disposed of at the end.
+        url: Where clients reach its JSON-RPC endpoint.
+    """
     card = agent_card(url)
     handler = DefaultRequestHandler(
-        agent_executor=ReportWriter(),
+        agent_executor=agent,
         task_store=VersionedDatabaseTaskStore(engine, create_table=False),
         agent_card=card,
         event_stream=DatabaseTaskEventStream(engine, create_table=False),
