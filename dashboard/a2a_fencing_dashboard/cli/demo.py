@@ -39,6 +39,7 @@ _HOST: Final = "127.0.0.1"
     metavar="URL",
     help="Database of the tasks, as SQLAlchemy's async engines take it.  [default: a new SQLite file]",
 )
+@click.option("--guard", is_flag=True, help="Let the replicas enforce what they otherwise only observe.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the clients' choices.")
 @click.option(
     "--folder",
@@ -54,6 +55,7 @@ def demo(
     seconds: float | None,
     headless: bool,
     dsn: str | None,
+    guard: bool,
     seed: int,
     folder: Path | None,
     port: int,
@@ -82,7 +84,8 @@ def demo(
         seed=seed,
         dsn=dsn or f"sqlite+aiosqlite:///{folder.resolve() / 'tasks.sqlite'}",
         folder=folder,
-        run=f"demo {datetime.now():%Y-%m-%d %H:%M:%S}",
+        run=f"demo {datetime.now():%Y-%m-%d %H:%M:%S}{' with the guard' * guard}",
+        guard=guard,
     )
     try:
         prepare(settings.dsn)

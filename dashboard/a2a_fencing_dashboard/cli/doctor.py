@@ -13,6 +13,7 @@ import requests
 from opentelemetry.util.re import parse_env_headers
 
 from a2a_fencing import pipeline
+from a2a_fencing.guard import wanted
 from a2a_fencing.hooks import Hooks
 from a2a_fencing.options import Options
 from a2a_fencing.replica import Replica
@@ -20,7 +21,7 @@ from a2a_fencing.replica import Replica
 _TIMEOUT_S: Final = 5.0
 _EXTRAS: Final = {"dashboard": "streamlit", "demo": "aiosqlite"}
 _PREFIXES: Final = ("A2A_FENCING_", "OTEL_")
-_SECRETS: Final = ("HEADERS", "TOKEN")
+_SECRETS: Final = ("HEADERS", "TOKEN", "SECRET")
 
 
 @click.command()
@@ -47,6 +48,7 @@ def _findings(options: Options) -> Iterator[tuple[str, str]]:
     replica = Replica()
     yield "a2a-sdk", replica.sdk_version
     yield "hooks", _hooks(replica)
+    yield "guard", str(wanted(options.guard))
     for name, value in sorted(os.environ.items()):
         if name.startswith(_PREFIXES):
             yield "setting", f"{name}={'***' if name.endswith(_SECRETS) else value}"

@@ -54,6 +54,7 @@ class Cluster:
                     endpoint=endpoint,
                     run=settings.run,
                     log=settings.folder / f"api-{number}.log",
+                    guard=settings.guard,
                 )
                 self._children.append(
                     supervisor.start(replica.name, serve, settings=replica, listener=sock)

@@ -18,6 +18,7 @@ class DemoSettings:
         dsn: The database that the replicas share.
         folder: Where logs and facts go.
         run: Label of this run.
+        guard: Whether the replicas enforce what is otherwise only observed.
     """
 
     replicas: int
@@ -27,3 +28,4 @@ class DemoSettings:
     dsn: str
     folder: Path
     run: str
+    guard: bool = False

@@ -71,6 +71,8 @@ def _story(store: Store, settings: DemoSettings, tally: Tally) -> Iterator[str]:
         failed = ", ".join(f"{name} {number:,}" for name, number in sorted(tally.errors.items()))
         yield f"failed requests: {failed} (logs in {settings.folder})"
     yield f"databases and logs: {settings.folder}"
+    if tasks and not settings.guard:
+        yield "again with the guard: a2a-fencing demo --guard"
 
 
 def _verified(confirmation: Confirmation) -> str:
