@@ -32,6 +32,12 @@ OPERATIONS = (
     "dispatch",
     "end",
 )
+BYPASSES = ("raw-state", "raw-bump")
+"""What writes to the database past the SDK."""
+SCHEMES = ("counter", "jumping", "text")
+"""How a store makes versions; the SDK's own counts."""
+
+Version = int | str
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Commit:
     """A write that the store holds or held."""
 
     task: TaskKey
-    version: int
+    version: Version
     state: str
     replaced: str | None
     write: Fact
@@ -61,7 +67,7 @@ class Commit:
 @dataclass
 class Row:
     state: str
-    version: int
+    version: Version
 
 
 @dataclass
@@ -102,12 +108,27 @@ class Cluster:
         terminal_rule: Whether the store refuses every write on a terminal task, as a fixed SDK would.
         skews_ms: How far each replica's clock is ahead.
         tasks: How many tasks there are.
+        scheme: How the store makes versions.
+        audit: Whether replicas read the stored state before each write, and report it.
+        faulty: Whether the store accepts a write from an old base where a step's flag says so.
     """
 
     def __init__(
-        self, *, terminal_rule: bool = False, skews_ms: Iterable[int] = (0, 0, 0), tasks: int = 2
+        self,
+        *,
+        terminal_rule: bool = False,
+        skews_ms: Iterable[int] = (0, 0, 0),
+        tasks: int = 2,
+        scheme: str = "counter",
+        audit: bool = False,
+        faulty: bool = False,
     ) -> None:
         self.terminal_rule = terminal_rule
+        self.scheme = scheme
+        self.audit = audit
+        self.faulty = faulty
+        self.forks: set[str] = set()
+        self.bypassed: set[TaskKey] = set()
         self.facts: list[Fact] = []
         self.commits: list[Commit] = []
         self.told: list[tuple[Fact, int]] = []
@@ -150,7 +171,7 @@ class Cluster:
         if handle is None and task in self.rows and step.flag:
             self._read(process, task, step)
             return
-        self._write(process, task, state, handle, executor=task in process.runs)
+        self._write(process, task, state, handle, executor=task in process.runs, careless=step.flag)
 
     def _cancel(self, process: Process, task: int, step: Step) -> None:
         self._refresh(process, task, step.flag)
@@ -243,7 +264,50 @@ class Cluster:
             outcome=c.ACCEPTED if step.flag else c.DISPATCH_REJECTED,
         )
 
+    def _raw_state(self, process: Process, task: int, step: Step) -> None:
+        """Changes the stored state and leaves the version."""
+        row = self.rows.get(task)
+        state = STATES[step.choice % len(STATES)]
+        if row is not None and row.state != state:
+            self.rows[task] = Row(state, row.version)
+            self.bypassed.add(self._key(task))
+
+    def _raw_bump(self, process: Process, task: int, step: Step) -> None:
+        """Writes state and version, as a replica would that does not report."""
+        row = self.rows.get(task)
+        if row is not None:
+            self.rows[task] = Row(STATES[step.choice % len(STATES)], self._next(row))
+            self.bypassed.add(self._key(task))
+
+    def _plain(self, process: Process, task: int, step: Step) -> None:
+        """Saves through the store's unversioned face: a fact, and no new version."""
+        row, handle = self.rows.get(task), process.handles.get(task)
+        if row is None:
+            return
+        state = STATES[step.choice % len(STATES)]
+        fact = self._tell(
+            process,
+            c.WRITE,
+            task,
+            outcome=c.ACCEPTED,
+            versioned=False,
+            state=state,
+            base_state=handle.state if handle is not None and step.flag else None,
+            origin=c.DIRECT,
+            writer=f"{process.name}/2",
+        )
+        self.commits.append(Commit(self._key(task), row.version, state, row.state, fact, True))
+        self.rows[task] = Row(state, row.version)
+        self.bypassed.add(self._key(task))
+
     # --- the store ---
+
+    def _next(self, row: Row | None) -> Version:
+        if self.scheme == "text":
+            return f"{len(self.facts):08d}"
+        if self.scheme == "jumping":
+            return 10 * len(self.facts)
+        return int(row.version) + 1 if row is not None else 1
 
     def _refresh(self, process: Process, task: int, wanted: bool) -> None:
         row = self.rows.get(task)
@@ -259,10 +323,15 @@ class Cluster:
         *,
         executor: bool,
         lose: str | None = None,
+        careless: bool = False,
     ) -> Fact | None:
         row = self.rows.get(task)
         base = handle.version if handle is not None else None
+        if self.audit and row is not None:
+            self._tell(process, c.READ, task, state=row.state, version=row.version, origin=c.AUDIT)
         accepted = self._accepts(row, base, state)
+        forked = self.faulty and careless and not accepted and row is not None and base is not None
+        accepted = accepted or (forked and state != c.CANCELED)
         values = {
             "state": state,
             "base_version": base,
@@ -283,7 +352,7 @@ class Cluster:
             self._tell(process, c.WRITE, task, outcome=c.UNKNOWN, error_type="Error", **values)
             process.handles.pop(task, None)
             return None
-        version = row.version + 1 if row is not None else 1
+        version = self._next(row)
         self.rows[task] = Row(state, version)
         if lose == "answer":
             fact = self._tell(process, c.WRITE, task, outcome=c.UNKNOWN, error_type="Error", **values)
@@ -291,11 +360,13 @@ class Cluster:
         else:
             fact = self._tell(process, c.WRITE, task, outcome=c.ACCEPTED, version=version, **values)
             process.handles[task] = Row(state, version)
+        if forked and row is not None and base != row.version:
+            self.forks.add(fact.id)
         replaced = row.state if row is not None else None
         self.commits.append(Commit(self._key(task), version, state, replaced, fact, lose is None))
         return fact
 
-    def _accepts(self, row: Row | None, base: int | None, state: str) -> bool:
+    def _accepts(self, row: Row | None, base: Version | None, state: str) -> bool:
         if row is None:
             return base is None and state != c.CANCELED
         if row.state in c.TERMINAL_STATES and (state == c.CANCELED or self.terminal_rule):
@@ -303,7 +374,7 @@ class Cluster:
         return state == c.CANCELED or base == row.version
 
     def _refuse(
-        self, process: Process, task: int, row: Row | None, base: int | None, values: dict[str, Any]
+        self, process: Process, task: int, row: Row | None, base: Version | None, values: dict[str, Any]
     ) -> None:
         stale = row is not None and base != row.version and values["state"] != c.CANCELED
         reason = c.STALE_BASE if stale else c.TERMINAL if row is not None else c.ABSENT

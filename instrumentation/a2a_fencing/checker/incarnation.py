@@ -267,6 +267,8 @@ class Incarnation:
             self.indeterminate = Indeterminate()
             self.whole.add((LANDINGS, ""))
         self.indeterminate.add(write)
+        if not self.versions.counting:
+            self.judge_all()
         if write.state in c.TERMINAL_STATES:
             self._dirty_dispatches()
 
@@ -285,7 +287,8 @@ class Incarnation:
                 return
             at.add_read(read, state, n)
             author = at.write
-            if author is None or author.state != state or at.others or self.sequence.writes:
+            agrees = author is not None and author.state == state and not at.others
+            if not agrees or self.versions.highest is not at or self.sequence.writes:
                 self._dirty_around(at)
             if author is not None and author.replica != read.replica:
                 self._saw(author, read)

@@ -130,18 +130,22 @@ def _passed_by(versions: Versions, write: Fact) -> bool:
     """Whether the writer saw, later, a version up to which every write is known and none is this one."""
     base = write.base_version
     at = versions.get(base) if base is not None else None
-    number = write.n
-    expected = base
-    if at is not None and _seen_later(at, write.replica, number):
-        return True
-    at = versions.above(base) if base is not None else None
-    while at is not None and at.write is not None:
-        if versions.counting and type(expected) is int and at.version != expected + 1:
-            return False
-        if _seen_later(at, write.replica, number):
+    while at is not None:
+        if _seen_later(at, write.replica, write.n):
             return True
-        expected, at = at.version, versions.above(at.version)
+        following = versions.above(at.version)
+        at = following if following is not None and _directly_after(versions, at, following) else None
     return False
+
+
+def _directly_after(versions: Versions, at: StoredVersion, following: StoredVersion) -> bool:
+    """Whether a known write made the following version, and nothing can have been stored in between."""
+    write = following.write
+    if write is None:
+        return False
+    if versions.counting:
+        return versions.gapless_to(following.version)
+    return not is_cancel(write) and write.base_version == at.version
 
 
 def _seen_later(at: StoredVersion, replica: str, number: int) -> bool:

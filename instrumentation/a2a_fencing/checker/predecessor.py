@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.incarnation import Incarnation
 from a2a_fencing.checker.sequence import overlap
-from a2a_fencing.checker.versions import Known, StoredVersion, is_cancel
+from a2a_fencing.checker.versions import Known, StoredVersion, after, is_cancel
 from a2a_fencing.facts import Fact
 
 
@@ -52,33 +52,54 @@ def replaced(life: Incarnation, at: StoredVersion, write: Fact) -> Replaced | No
 def _version_before(
     life: Incarnation, at: StoredVersion, write: Fact
 ) -> tuple[StoredVersion | None, bool]:
-    """The version replaced, and whether it is the one that the writer derived its write from."""
+    """The version replaced, and whether it is the one that the writer derived its write from.
+
+    The base it is, unless the store let the write pass without comparing: a cancel, by contract, or a
+    write from an older base, by a fault. Such a write replaced the version before it, if that is known.
+    """
     base = write.base_version
-    if not is_cancel(write):
-        return (life.versions.get(base) if base is not None else None), True
     before = life.versions.below(at.version)
-    if before is None or (
-        life.versions.counting and type(at.version) is int and before.version != at.version - 1
-    ):
+    if base is not None and not is_cancel(write) and (before is None or not after(before.version, base)):
+        return life.versions.get(base), True
+    if base is None and not is_cancel(write):
+        return None, True
+    if before is None or not life.versions.gapless_to(at.version):
         return None, False
     return before, base == before.version
 
 
 def _state_at(life: Incarnation, before: StoredVersion, write: Fact, knows: bool) -> Replaced | None:
-    believed = write.base_state
-    if before.reads and knows:
-        read = before.read_by(write.replica, write.n)
-        if read is not None and read.state is not None and (believed is None or read.origin == c.AUDIT):
-            return Replaced(read.state, read, before.version, own=True)
-    if knows and believed is not None and not _outlived(life, before, believed):
-        source = before.source()
-        shown = source if source is not None and source.state == believed else None
-        return Replaced(believed, shown, before.version, own=True)
-    states = {write.state for write in before.writes}
-    state, source = before.state, before.source()
+    own = _known_to_writer(life, before, write, knows)
+    source = before.source()
+    if own is not None:
+        known, read = own
+        shown = source if source is not None and source.state == known else read
+        return Replaced(known, shown, before.version, own=True)
+    state = before.state
     if state is None:
         return None
-    return Replaced(state, source, before.version, own=False, certain=len(states) < 2)
+    agreed = all(write.state == state for write in before.writes)
+    certain = agreed and (knows or not _may_hide_one(life))
+    return Replaced(state, source, before.version, own=False, certain=certain)
+
+
+def _known_to_writer(
+    life: Incarnation, before: StoredVersion, write: Fact, knows: bool
+) -> tuple[str, Fact | None] | None:
+    """The state at a version as the writer itself had last seen it, and the read that shows it."""
+    believed = write.base_state if knows else None
+    read = before.read_by(write.replica, write.n) if before.reads else None
+    if read is not None and (read.origin == c.AUDIT or (knows and believed is None)):
+        return str(read.state), read
+    if believed is not None and not _outlived(life, before, believed):
+        return believed, None
+    return None
+
+
+def _may_hide_one(life: Incarnation) -> bool:
+    """Whether a write of unknown outcome may be stored at a version that no fact mentions."""
+    open_writes = life.indeterminate.undecided(life.versions)
+    return not life.versions.counting and next(open_writes, None) is not None
 
 
 def _outlived(life: Incarnation, before: StoredVersion, believed: str) -> bool:

@@ -156,7 +156,7 @@ def test_7_two_conflicts_in_a_row_leave_the_task_to_nobody() -> None:
 
     assert found(report) == [(c.ABANDONED, PROVEN, "")]
     assert sentences(report) == [
-        "the task is WORKING (v5, B) and nobody executes it: its last execution cancelled on A"
+        "the task is WORKING (v5, B) and nobody executes it: the last execution was cancelled on A"
     ]
 
 

@@ -5,6 +5,7 @@ abandoned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.cluster import Cluster
@@ -40,8 +41,10 @@ ABANDONED = Rule(
     "a task that is not finished is being worked on",
 )
 
+_HOW: Final = {c.FINISHED: "returned", c.CANCELLED: "was cancelled", c.RAISED: "raised"}
 
-# --- concurrent-execution ---------------------------------------------------------------------------
+
+# --- concurrent-execution
 
 
 def judge_execution(life: Incarnation, run: Execution, cluster: Cluster) -> Iterable[Conclusion]:
@@ -121,7 +124,7 @@ def _in_id_order(one: Execution, other: Execution) -> tuple[Execution, Execution
     return (one, other) if one.id < other.id else (other, one)
 
 
-# --- cancel-ineffective -----------------------------------------------------------------------------
+# --- cancel-ineffective
 
 
 def judge_cancels(life: Incarnation, _: str, cluster: Cluster) -> Iterable[Conclusion]:
@@ -188,7 +191,7 @@ def _finished_after(life: Incarnation, answer: Fact) -> Execution | None:
     return next(ran_on, None)
 
 
-# --- abandoned --------------------------------------------------------------------------------------
+# --- abandoned
 
 
 def judge_abandoned(life: Incarnation, _: str, cluster: Cluster) -> Iterable[Conclusion]:
@@ -220,7 +223,12 @@ def _abandoned(
     last = _latest(life)
     if last is None:
         return ()
-    how = "whose process was replaced" if replaced else f"{last.phase} on {cluster.name(last.replica)}"
+    name = cluster.name(last.replica)
+    how = (
+        f"was on {name}, which was replaced"
+        if replaced
+        else f"{_HOW.get(last.phase or '', 'ended')} on {name}"
+    )
     refused = life.gave_up
     due = 0 if refused else max(last.time_unix_nano, final.fact.time_unix_nano) + SETTLE_NS
     return (
@@ -228,8 +236,8 @@ def _abandoned(
             ABANDONED,
             "",
             (final.fact, last, *((refused,) if refused else ())),
-            f"the task is {state_at(cluster, final.state, final.fact)} and nobody executes it: its last"
-            f" execution {how}",
+            f"the task is {state_at(cluster, final.state, final.fact)} and nobody executes it:"
+            f" the last execution {how}",
             suspected=replaced,
             if_complete=True,
             not_before=due,

@@ -108,7 +108,7 @@ def _facts(*facts: Fact | None) -> tuple[Fact, ...]:
     return tuple(fact for fact in facts if fact is not None)
 
 
-# --- without versions -------------------------------------------------------------------------------
+# --- without versions
 
 
 def judge_unversioned(life: Incarnation, write: Fact, cluster: Cluster) -> Iterable[Conclusion]:
