@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
@@ -39,12 +40,17 @@ class Forwarder:
         counts: Counts,
         *,
         transport: httpx.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Sends to `url`, an OTLP/HTTP base URL, over `transport` (by default the network)."""
+        """Sends to `url`, an OTLP/HTTP base URL, over `transport` (by default the network).
+
+        `sleep` waits so many seconds between two attempts.
+        """
         self._url = url.rstrip("/")
         self._limits = limits
         self._counts = counts
         self._transport = transport
+        self._sleep = sleep
         self._queue: asyncio.Queue[Request] = asyncio.Queue()
         self._bytes = 0
         self._failing = False
@@ -102,6 +108,7 @@ class Forwarder:
             retry=retry_if_exception_type((httpx.TransportError, _BusyError)),
             stop=stop_after_attempt(self._limits.forward_attempts),
             wait=wait_random_exponential(multiplier=0.5, max=10),
+            sleep=self._sleep,
             reraise=True,
         )
         await attempts(self._post, request)

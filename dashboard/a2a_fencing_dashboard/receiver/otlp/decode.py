@@ -60,7 +60,7 @@ class Export:
 class _Event(NamedTuple):
     """A log event or span event that claims to be a fact."""
 
-    fact_id: Any
+    fact_id: str
     name: str
     time_unix_nano: int
     attributes: Any
@@ -125,7 +125,8 @@ class _Reader:
         return self._read(events, known)
 
     def _event(self, name: str, time: int, attributes: Any, place: Any) -> _Event:
-        return _Event(self._find(FACT_ID, attributes), name, time, attributes, place)
+        fact_id = self._find(FACT_ID, attributes)
+        return _Event(fact_id if isinstance(fact_id, str) else "", name, time, attributes, place)
 
     def _find(self, wanted: str, attributes: Any) -> Any:
         return next((value for key, value in self._encoding.pairs(attributes) if key == wanted), None)
@@ -137,7 +138,7 @@ class _Reader:
 
     def _read(self, events: list[_Event], known: Known) -> Export:
         export = self._export
-        stored = known([event.fact_id for event in events if isinstance(event.fact_id, str)])
+        stored = known([event.fact_id for event in events])
         for event in events:
             if event.fact_id in stored:
                 export.known += 1
