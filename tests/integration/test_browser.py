@@ -71,24 +71,45 @@ def overwritten(store_url: str) -> TaskRow:
     return rows[0]
 
 
-@pytest.fixture(scope="module")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str]]:
-    """Starts a dashboard in a process of its own; gives its base URL."""
-    started: list[subprocess.Popen[bytes]] = []
+class Server:
+    """A dashboard in a process of its own."""
 
-    def start(store_url: str, token: str = "") -> str:
-        port = free_port("127.0.0.1", 0, exact=True)
-        process = subprocess.Popen([sys.executable, "-c", SERVE, store_url, str(port), token])
-        started.append(process)
-        wait_until_healthy(process, port)
-        return f"http://127.0.0.1:{port}"
+    def __init__(self, store_url: str, token: str, said: Path) -> None:
+        self.port = free_port("127.0.0.1", 0, exact=True)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.said = said
+        with said.open("w") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", SERVE, store_url, str(self.port), token],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        wait_until_healthy(self._process, self.port)
 
-    yield start
-    for process in started:
-        process.terminate()
-    for process in started:
+    def stop(self) -> None:
+        self._process.terminate()
         # It shuts down in order and then lets the signal have its usual effect.
-        assert process.wait(30) in (0, -signal.SIGTERM)
+        assert self._process.wait(30) in (0, -signal.SIGTERM)
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
+    """Starts dashboards, which are stopped at the end."""
+    servers: list[Server] = []
+
+    def started(store_url: str, token: str = "") -> Server:
+        servers.append(Server(store_url, token, tmp_path_factory.mktemp("server") / "output"))
+        return servers[-1]
+
+    yield started
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def serve(start: Callable[..., Server]) -> Callable[..., str]:
+    """Starts a dashboard and gives its base URL."""
+    return lambda *arguments: start(*arguments).url
 
 
 def wait_until_healthy(process: subprocess.Popen[bytes], port: int) -> None:
@@ -306,6 +327,14 @@ def test_zoom_survives_data_of_other_tasks(open_page, serve, growing):
 
 def x_range(page: playwright.Page) -> list[float]:
     return list(page.evaluate("document.querySelector('.js-plotly-plot').layout.xaxis.range"))
+
+
+def test_it_stops_without_a_word_while_browsers_are_open(open_page, start, store_url):
+    server = start(store_url)
+    for path in ("/", "/alerts"):
+        playwright.expect(open_page(server.url + path).get_by_text(SENTENCE).first).to_be_visible()
+    server.stop()
+    assert server.said.read_text() == ""
 
 
 def test_without_the_token_nobody_gets_in(open_page, serve, store_url):

@@ -64,9 +64,10 @@ def replicas(
 
 
 def _alive(row: ReplicaRow, now: int, zone: str | None) -> str:
-    if is_silent(row, now):
-        return f"✖ SILENT since {words.clock(row.last_seen_unix_nano, zone)}"
-    return "✓ yes"
+    if not is_silent(row, now):
+        return "✓ yes"
+    since = words.clock(row.last_seen_unix_nano, zone)
+    return f"✖ SILENT since {since}" if row.executing else f"silent since {since}"
 
 
 def _executing(row: ReplicaRow, now: int) -> str:
@@ -132,7 +133,7 @@ def facts(
     rows: Sequence[tuple[int, Fact, int]],
     names: Names,
     offences: Mapping[str, str],
-    trace_url: Callable[[str | None], str | None],
+    trace_url: Callable[[str | None], str | None] | None,
 ) -> pd.DataFrame:
     """One row a fact, in the order in which they happened.
 
@@ -140,13 +141,13 @@ def facts(
         rows: Place from 1, the fact, and ns since the first fact.
         names: What replicas are called.
         offences: Fact id -> rules that it broke.
-        trace_url: Trace id -> its link, or None where there is none.
+        trace_url: Trace id -> its link; None leaves the links out.
     """
     return _table(
         [
             _fact(place, fact, elapsed, names, offences.get(fact.id, ""))
+            | ({"trace": trace_url(fact.trace_id)} if trace_url else {})
             | {
-                "trace": trace_url(fact.trace_id),
                 "trace id": shown(fact.trace_id or "", 40),
                 "fact id": shown(fact.id, 80),
             }

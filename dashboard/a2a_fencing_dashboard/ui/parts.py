@@ -181,16 +181,16 @@ _CERTAINTIES: Final = {c.PROVEN: ":material/task_alt:", c.SUSPECTED: ":material/
 
 def finding_line(finding: Finding, names: Names) -> None:
     """A finding: how grave, how certain, which rule, and what happened."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+    with st.container(horizontal=True, wrap=False, gap="medium"):
         _signs(finding)
-        st.text(named(finding.explanation, names), width="content")
+        st.text(named(finding.explanation, names), width="stretch")
 
 
 def finding_signs(finding: Finding) -> None:
     """The same without what happened, for where that is the headline; with what the rule means."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+    with st.container(horizontal=True, wrap=False, gap="medium"):
         _signs(finding)
-        st.caption(RULE_MEANINGS.get(finding.rule, ""), width="content")
+        st.caption(RULE_MEANINGS.get(finding.rule, ""))
 
 
 def _signs(finding: Finding) -> None:

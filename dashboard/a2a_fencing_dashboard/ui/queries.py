@@ -97,6 +97,7 @@ class Queries:
         self.tasks = lru_cache(64)(self._tasks)
         self.task = lru_cache(32)(self._task)
         self.findings = lru_cache(32)(self._findings)
+        self.findings_of = lru_cache(512)(self._findings_of)
         self.neighbours = lru_cache(32)(self._neighbours)
         self.spans = lru_cache(16)(self._spans)
 
@@ -137,8 +138,7 @@ class Queries:
         row = self._store.task(key) or self._reported_as(at, key)
         if row is None:
             return None
-        findings = sorted(self._store.findings_of(row.key), key=gravity)
-        return TaskView(row, tuple(self._store.facts_of(row.key)), tuple(findings))
+        return TaskView(row, tuple(self._store.facts_of(row.key)), self._findings_of(at, row.key))
 
     def _reported_as(self, at: int, key: TaskKey) -> TaskRow | None:
         """The task under the incarnation that replicas reported, where the checker splits further."""
@@ -159,6 +159,10 @@ class Queries:
             limit=query.limit,
         )
         return tuple(rows), total
+
+    def _findings_of(self, at: int, key: TaskKey) -> tuple[FindingRow, ...]:
+        """The gravest first."""
+        return tuple(sorted(self._store.findings_of(key), key=_gravity))
 
     def _neighbours(self, at: int, key: TaskKey, window: Window) -> Neighbours:
         violated = TaskFilter(verdicts=(c.VIOLATED,))
@@ -183,7 +187,7 @@ class Queries:
         return tuple(row for row in rows if row.key.task_id == task_id)
 
 
-def gravity(row: FindingRow) -> tuple[int, int]:
+def _gravity(row: FindingRow) -> tuple[int, int]:
     """Order of findings: the most severe first, of equal ones in the order of the rules."""
     finding = row.finding
     severity = _SEVERITIES.index(finding.severity) if finding.severity in _SEVERITIES else 0

@@ -12,6 +12,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from a2a_fencing_dashboard.ui.access import TokenGate
+from a2a_fencing_dashboard.ui.hangup import QuietHangup
 from a2a_fencing_dashboard.ui.settings import Settings
 
 _SCRIPT: Final = Path(__file__).parent.resolve() / "entry" / "dashboard.py"
@@ -72,8 +73,10 @@ def serve(
     os.environ.update(Settings(store_url, jaeger_url, receiver_url).to_environment())
     # Streamlit reads the arguments of whatever started it; they are not for the pages.
     sys.argv[1:] = []
-    gates = [Middleware(TokenGate, token=token)] if token else []
-    app = st.App(_SCRIPT, middleware=gates)
+    middleware = [Middleware(QuietHangup)]
+    if token:
+        middleware.append(Middleware(TokenGate, token=token))
+    app = st.App(_SCRIPT, middleware=middleware)
     config = {**_CONFIG, "server.address": host, "server.port": port}
     if host in _LOOPBACK:
         # Pages of other sites cannot reach a dashboard on this machine through a name of their own.

@@ -23,7 +23,7 @@ MEASURES: Final[Mapping[str, str]] = {
 }
 
 _ROW_PX: Final = 84
-_AROUND_PX: Final = 70
+_AROUND_PX: Final = 48
 _FILLED: Final = 0.7
 """Part of a row that its chart takes; the title has the rest."""
 _NS: Final = 1_000_000_000
@@ -52,7 +52,7 @@ def rates(
     layout: dict[str, Any] = {
         "annotations": [_title(row, title) for row, title in enumerate(MEASURES.values())],
         "height": _AROUND_PX + _ROW_PX * len(MEASURES),
-        "margin": {"l": 8, "r": 8, "t": 46, "b": 8},
+        "margin": {"l": 8, "r": 8, "t": 24, "b": 8},
         "hovermode": "x unified",
         "dragmode": "zoom",
         "uirevision": "rates",

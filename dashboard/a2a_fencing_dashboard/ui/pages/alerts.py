@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Final
 
 import streamlit as st
@@ -11,10 +10,10 @@ from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.protocol import FindingRow
 from a2a_fencing_dashboard.ui import links, parts, scope, words
-from a2a_fencing_dashboard.ui.queries import FindingQuery, gravity
+from a2a_fencing_dashboard.ui.queries import FindingQuery
 from a2a_fencing_dashboard.ui.view import View, current
 
-_PAGE_SIZE: Final = 40
+_PAGE_SIZE: Final = 30
 
 
 def render() -> None:
@@ -31,8 +30,11 @@ def render() -> None:
         page = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
         rows, _ = _ask(view, rules, chosen, page)
         parts.showing((page - 1) * _PAGE_SIZE, len(rows), total, "finding")
-    for index, (task, found) in enumerate(groupby(_by_task(rows), key=lambda row: row.finding.task)):
-        _group(view, task, list(found), index)
+    for index, (task, found) in enumerate(_by_task(rows).items()):
+        stored = view.queries.findings_of(view.at, task)
+        whole = [row for row in stored if row.finding.severity in chosen and _wanted(row, rules)]
+        # The checker may tell incarnations apart that are one task in the store.
+        _group(view, task, whole or found, index)
 
 
 def _ask(
@@ -44,12 +46,16 @@ def _ask(
     )
 
 
-def _by_task(rows: tuple[FindingRow, ...]) -> list[FindingRow]:
-    """Findings of one task together, the task with the newest finding first."""
-    place: dict[TaskKey, int] = {}
+def _by_task(rows: tuple[FindingRow, ...]) -> dict[TaskKey, list[FindingRow]]:
+    """The task with the newest finding first."""
+    groups: dict[TaskKey, list[FindingRow]] = {}
     for row in rows:
-        place.setdefault(row.finding.task, len(place))
-    return sorted(rows, key=lambda row: place[row.finding.task])
+        groups.setdefault(row.finding.task, []).append(row)
+    return groups
+
+
+def _wanted(row: FindingRow, rules: tuple[str, ...]) -> bool:
+    return not rules or row.finding.rule in rules
 
 
 def _choices() -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -94,7 +100,7 @@ def _group(view: View, task: TaskKey, rows: list[FindingRow], index: int) -> Non
                     owner = f"owner {words.shown(task.owner, 60)} · " if task.owner else ""
                     st.text(owner + words.when(newest, view.now, view.zone))
             parts.task_link(task)
-        for row in sorted(rows, key=gravity):
+        for row in rows:
             parts.finding_line(row.finding, view.names)
 
 

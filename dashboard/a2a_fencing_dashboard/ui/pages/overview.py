@@ -45,9 +45,12 @@ def render() -> None:
 
 def _newest(row: FindingRow, view: View) -> None:
     task = row.finding.task
+    # One write breaks several rules at once: the gravest one tells most.
+    gravest = next(iter(view.queries.findings_of(view.at, task)), row)
+    when = words.when(row.seen_unix_nano, view.now, view.zone)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.text(f"Newest, {words.when(row.seen_unix_nano, view.now, view.zone)}:", width="content")
-        st.text(words.named(row.finding.explanation, view.names), width="content")
+        st.text(f"Newest, {when}, task {words.short_id(task.task_id)}:", width="content")
+        st.text(words.named(gravest.finding.explanation, view.names), width="content")
         parts.task_link(task)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -70,7 +71,7 @@ def _head(view: View, task: TaskView) -> None:
             ("version", "none" if row.version is None else words.version(row.version)),
             ("owner", row.key.owner or "none"),
             ("context", row.context_id or "none"),
-            ("store", row.key.store),
+            ("store", words.shown(row.key.store, 48)),
             ("run", row.run or "none"),
             ("written by", ", ".join(words.replica_name(view.names, r) for r in row.replicas)),
             *([("incarnation", str(row.key.incarnation))] if row.key.incarnation else []),
@@ -190,9 +191,9 @@ def _facts(view: View, task: TaskView, ordered: Schedule) -> None:
     start, end = focus(ordered, offences, _LISTED)
     first = ordered.times[0] if ordered.times else 0
     rows = [(i + 1, ordered.facts[i], ordered.times[i] - first) for i in range(start, end)]
-    table = frames.facts(
-        rows, view.names, offences, lambda trace: links.trace_url(view.settings.jaeger_url, trace)
-    )
+    jaeger = view.settings.jaeger_url
+    trace_url = partial(links.trace_url, jaeger) if jaeger else None
+    table = frames.facts(rows, view.names, offences, trace_url)
     st.dataframe(
         frames.colored(table, ("state", "broken rule")),
         hide_index=True,

@@ -48,13 +48,14 @@ def test_a_task_is_one_row():
 
 
 def test_a_silent_replica_and_its_work_are_in_doubt():
+    stopped = replica_row("r3", "api-2", last_seen=NOW - 60 * SECOND)
     alive = replica_row("r1", "api-0", last_seen=NOW, executing=3, skew=-3_000_000)
     silent = replica_row("r2", "api-1", last_seen=NOW - 60 * SECOND, executing=8, missing=2)
-    table = frames.replicas([alive, silent], {"r1": "api-0", "r2": "api-1"}, NOW, None)
-    assert list(table["alive"]) == ["✓ yes", "✖ SILENT since 22:12:20"]
-    assert list(table["executing"]) == ["3", "8 tasks in doubt"]
-    assert list(table["missing"]) == [0, 2]
-    assert list(table["clock"]) == ["-3.0 ms", ""]
+    table = frames.replicas([alive, silent, stopped], {"r1": "api-0", "r2": "api-1"}, NOW, None)
+    assert list(table["alive"]) == ["✓ yes", "✖ SILENT since 22:12:20", "silent since 22:12:20"]
+    assert list(table["executing"]) == ["3", "8 tasks in doubt", "0"]
+    assert list(table["missing"]) == [0, 2, 0]
+    assert list(table["clock"]) == ["-3.0 ms", "", ""]
 
 
 def test_facts_are_listed_in_the_order_in_which_they_happened(cluster):
