@@ -82,7 +82,7 @@ async def _play(
             await asyncio.wait_for(following.wait(), LIMIT_S)
             child.kill()
             await asyncio.to_thread(child.join)
-            await b.write(task_id, c.FAILED)
+            await b.finish(task_id, c.FAILED)
             streamed = await asyncio.wait_for(stream, LIMIT_S)
             await _nobody_takes_it_up_again(b, task_id)
             stored = await b.stored(task_id)

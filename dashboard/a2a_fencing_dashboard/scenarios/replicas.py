@@ -28,6 +28,7 @@ from a2a.types.a2a_pb2 import (
 )
 from sqlalchemy import delete
 
+from a2a_fencing.fencing import FencingToken, taken_over
 from a2a_fencing.hooks.tasks import event_state, state_of
 from a2a_fencing_dashboard.demo.agent import agent_card
 from a2a_fencing_dashboard.demo.database import open_engine
@@ -105,8 +106,12 @@ class Replica:
         found = await self.store.get(task_id, _CALL)
         return state_of(found.task) if found is not None else None
 
-    async def write(self, task_id: str, state: str) -> int:
-        """Writes a state as somebody else would who finishes the task; returns its version."""
+    async def finish(self, task_id: str, state: str) -> FencingToken:
+        """Writes a state as somebody else would who finishes the task.
+
+        Returns:
+            What fences off whoever began before.
+        """
         found = await self.store.get(task_id, _CALL)
         assert found is not None
         task = Task()
@@ -120,7 +125,7 @@ class Replica:
             prev_version=found.version,
             context=_CALL,
         )
-        return int(version._value)
+        return taken_over(self.store, _CALL, task_id, version)
 
     async def released(self, task_id: str) -> None:
         """Waits until the SDK has put the task away here."""

@@ -11,7 +11,7 @@ from a2a.server.events import EventQueue
 
 import a2a_fencing
 from a2a_fencing import conventions as c
-from a2a_fencing.fencing import Fence, FencingToken, MemoryTokens
+from a2a_fencing.fencing import Fence, MemoryTokens
 from a2a_fencing.testing import capture
 from a2a_fencing_dashboard.scenarios import tally
 from a2a_fencing_dashboard.scenarios.figures import Figures, Run
@@ -44,10 +44,9 @@ def stale_dispatch(*, finished_meanwhile: bool, fenced: bool) -> Run:
             async def meanwhile(b: Replica, task_id: str) -> None:
                 if not finished_meanwhile:
                     return
-                version = await b.write(task_id, c.FAILED)
+                token = await b.finish(task_id, c.FAILED)
                 if fence is not None:
-                    key = next(fact.task for fact in history.of(c.WRITE) if fact.task is not None)
-                    await fence.advance_async(FencingToken.after(key, version))
+                    await fence.advance_async(token)
 
             stored, streamed = await _play(dsn, payments, meanwhile)
             facts = list(history.facts)

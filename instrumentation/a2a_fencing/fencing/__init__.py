@@ -19,6 +19,7 @@ from a2a_fencing.fencing.errors import (
 from a2a_fencing.fencing.fence import Fence
 from a2a_fencing.fencing.highest import HighestTokens, MemoryTokens
 from a2a_fencing.fencing.middleware import FencingMiddleware
+from a2a_fencing.fencing.takeover import taken_over
 from a2a_fencing.fencing.token import IDEMPOTENCY_HEADER, TOKEN_HEADER, FencingToken, idempotency_key
 
 __all__ = [
@@ -37,4 +38,5 @@ __all__ = [
     "MissingTokenError",
     "SupersededTokenError",
     "idempotency_key",
+    "taken_over",
 ]

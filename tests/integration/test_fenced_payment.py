@@ -1,0 +1,54 @@
+"""The payment example: the table in its README is what it prints, and its servers work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+from a2a.client import create_client
+from a2a.helpers import new_text_message
+from a2a.types import Role, SendMessageRequest, TaskState
+
+from support.servers import EXAMPLES, example
+
+FOLDER = EXAMPLES / "fenced_payment"
+
+
+def test_the_readme_shows_the_table_that_is_printed(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "error", str(FOLDER / "three_cases.py")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert len(run.stdout.splitlines()) == 4
+    assert run.stdout in (FOLDER / "README.md").read_text()
+
+
+async def test_an_order_is_charged_once_and_not_without_a_token(tmp_path: Path) -> None:
+    with (
+        example("fenced_payment/payments.py", folder=tmp_path, ready="/charges") as payments,
+        example(
+            "fenced_payment/agent.py",
+            "--payments",
+            f"{payments}/charges",
+            folder=tmp_path,
+            ready="/.well-known/agent-card.json",
+        ) as agent,
+    ):
+        states = []
+        async with await create_client(agent) as client:
+            message = new_text_message("order-17", role=Role.ROLE_USER)
+            async for response in client.send_message(SendMessageRequest(message=message)):
+                if response.HasField("status_update"):
+                    states.append(response.status_update.status.state)
+        assert states[-1] == TaskState.TASK_STATE_COMPLETED
+        async with httpx.AsyncClient(trust_env=False) as http:
+            refused = await http.post(f"{payments}/charges", json={"order": "order-18"})
+            done = (await http.get(f"{payments}/charges")).json()
+    assert refused.status_code == 428
+    assert done == {"requests": 2, "charges": [{"order": "order-17", "charged": True}]}

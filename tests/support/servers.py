@@ -1,0 +1,43 @@
+"""Servers of the examples, run as their READMEs say."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from a2a_fencing_dashboard.ports import free_port
+
+HOST = "127.0.0.1"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@contextlib.contextmanager
+def example(script: str, *options: str, folder: Path, ready: str) -> Iterator[str]:
+    """Runs ``examples/<script> --port N`` in `folder` until `ready` answers; gives its base URL."""
+    port = free_port(HOST, 0, exact=True)
+    # Nobody listens there: a server must not mind.
+    environment = {**os.environ, "A2A_FENCING_ENDPOINT": f"http://{HOST}:1"}
+    command = [sys.executable, str(EXAMPLES / script), "--port", str(port), *options]
+    with subprocess.Popen(command, cwd=folder, env=environment) as process:
+        try:
+            url = f"http://{HOST}:{port}"
+            _wait_for(url + ready, process)
+            yield url
+        finally:
+            process.terminate()
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the server ended"
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the server does not answer")
