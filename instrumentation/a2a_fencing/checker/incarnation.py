@@ -188,7 +188,7 @@ class Incarnation:
 
     def _accepted(self, write: Fact, n: int, version: Known) -> None:
         versions, base = self.versions, write.base_version
-        at = versions.mention(version)
+        at = self._mention(version)
         before = versions.mention(base) if base is not None else None
         if at is None:
             return
@@ -208,7 +208,7 @@ class Incarnation:
         self._sight(write, n, version)
         if quiet:
             return
-        if counting is not versions.counting or (self.sequence.writes and len(versions) <= 2):
+        if counting is not versions.counting:
             self.judge_all()
         elif lowest is not versions.lowest_written:
             self.dirty |= {(VERSION, other) for other in versions.unwritten}
@@ -282,7 +282,7 @@ class Incarnation:
             if read.kind == c.READ:
                 self._unversioned_read(read, n)
         else:
-            at = self.versions.mention(version)
+            at = self._mention(version)
             if at is None:
                 return
             at.add_read(read, state, n)
@@ -305,6 +305,8 @@ class Incarnation:
         follower = self.sequence.add(read, n)
         if follower is not None:
             self.dirty.add((WRITE, follower.id))
+        if len(self.versions):
+            self.judge_all()
 
     def _answer(self, answer: Fact, n: int) -> None:
         if self.answers is _NO_ANSWERS:
@@ -315,6 +317,11 @@ class Incarnation:
             self._observe(answer, n)
 
     # --- what a fact changes ---
+
+    def _mention(self, version: Known) -> StoredVersion | None:
+        if self.sequence.writes and not len(self.versions):
+            self.judge_all()
+        return self.versions.mention(version)
 
     def _dirty_around(self, at: StoredVersion, depth: int = 2) -> None:
         """A version, those that replaced it, and those that replaced these: rules look back that far."""
