@@ -107,7 +107,7 @@ def tasks(
                 "task": url(row.key),
                 "state": state(row.state),
                 "version": "" if row.version is None else version(row.version),
-                "broken rules": ", ".join(shown(rule, 40) for rule in row.rules),
+                "broken rules": ", ".join(shown(rule, 40) for rule in words.gravest_first(row.rules)),
                 "last change": pd.Timestamp(moment(row.last_unix_nano, zone)).tz_localize(None),
                 "conflicts": _unless_zero(row.conflicts),
                 "rejections": _unless_zero(row.rejections),

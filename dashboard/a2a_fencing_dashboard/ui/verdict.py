@@ -9,7 +9,15 @@ from typing import Final
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store.protocol import Overview, ReplicaRow
 from a2a_fencing_dashboard.ui.queries import is_silent
-from a2a_fencing_dashboard.ui.words import RULE_MEANINGS, Names, clock, count, replica_name, shown
+from a2a_fencing_dashboard.ui.words import (
+    RULE_MEANINGS,
+    Names,
+    clock,
+    count,
+    gravest_first,
+    replica_name,
+    shown,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +67,7 @@ _UNDECIDED: Final = "For some tasks, facts that decide are missing."
 
 
 def _violated(overview: Overview) -> str:
-    gravest = next((rule for rule in c.RULES if overview.violations.get(rule)), None)
-    gravest = gravest or next(iter(overview.violations), "")
+    gravest = next(iter(gravest_first(overview.violations)), "")
     meaning = RULE_MEANINGS.get(gravest) or shown(gravest, 60)
     tasks = f"{count(overview.violated_tasks)} of {count(overview.tasks, 'task')} broke a rule"
     return f"{tasks}; the gravest: {meaning}."

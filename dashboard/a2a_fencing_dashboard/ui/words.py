@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -52,6 +52,13 @@ REASON_MEANINGS: Final[Mapping[str, str]] = {
     c.REPLACEMENT_IGNORED: "it replaced a task that exists",
     c.DISCARDED_AT_CLOSE: "it was still queued when the queue closed",
 }
+
+
+def gravest_first(rules: Iterable[str]) -> list[str]:
+    """Rules in the order in which `conventions` has them; unknown ones last."""
+    places = {rule: place for place, rule in enumerate(c.RULES)}
+    return sorted(rules, key=lambda rule: (places.get(rule, len(places)), rule))
+
 
 VERDICT_WORDS: Final[Mapping[str, str]] = {
     c.VIOLATED: "Violated",

@@ -47,7 +47,11 @@ def rates(
     """
     counts = _counts(points, buckets)
     times = np.array(
-        [moment(second * _NS, zone).replace(tzinfo=None) for second in buckets], "datetime64[s]"
+        [
+            moment(second * _NS, zone).replace(tzinfo=None)
+            for second in (*buckets, buckets[-1] + buckets.step)
+        ],
+        "datetime64[s]",
     )
     layout: dict[str, Any] = {
         "annotations": [_title(row, title) for row, title in enumerate(MEASURES.values())],
@@ -88,7 +92,8 @@ def _line(
     color, dash = palette.replica_line(index)
     return go.Scatter(
         x=times,
-        y=np.zeros(len(times)) if counted is None else counted / bucket_s,
+        # The last bucket is as wide as the others: its line goes on to its end.
+        y=np.zeros(len(times)) if counted is None else np.append(counted, counted[-1]) / bucket_s,
         xaxis=f"x{_suffix(row)}",
         yaxis=f"y{_suffix(row)}",
         mode="lines",

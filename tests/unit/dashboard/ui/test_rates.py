@@ -18,9 +18,16 @@ def line(figure, measure, replica):
 def test_counts_become_rates_and_nothing_becomes_zero():
     points = [SeriesPoint(110, "r1", "writes", 50), SeriesPoint(130, "r1", "writes", 5)]
     figure = rates(points, REPLICAS, BUCKETS, None)
-    assert list(line(figure, "writes", "r1").y) == [0, 5, 0, 0.5, 0]
-    assert list(line(figure, "writes", "r2").y) == [0] * 5
-    assert list(line(figure, "conflicts", "r1").y) == [0] * 5
+    assert list(line(figure, "writes", "r1").y) == [0, 5, 0, 0.5, 0, 0]
+    assert list(line(figure, "writes", "r2").y) == [0] * 6
+    assert list(line(figure, "conflicts", "r1").y) == [0] * 6
+
+
+def test_the_last_bucket_is_drawn_as_wide_as_the_others():
+    figure = rates([SeriesPoint(140, "r1", "writes", 50)], REPLICAS, BUCKETS, None)
+    drawn = line(figure, "writes", "r1")
+    assert list(drawn.y[-2:]) == [5, 5]
+    assert str(drawn.x[-1]).endswith("00:02:30")
 
 
 def test_a_replica_keeps_its_colour_in_all_charts():

@@ -116,3 +116,23 @@ def test_versions_and_states():
     assert words.version("etag-7") == "vetag-7"
     assert words.version(None) == "unversioned"
     assert words.state(None) == "no state"
+
+
+@pytest.mark.parametrize(
+    ("ns", "seen"),
+    [
+        (0, "0"),
+        (400_000, "0.4 ms"),
+        (12_300_000, "12 ms"),
+        (1_083_000_000, "1,083 ms"),
+        (1_084_000_000, "1,084 ms"),
+        (12_350_000_000, "12.35 s"),
+    ],
+)
+def test_elapsed_time_tells_neighbours_apart(ns, seen):
+    assert words.elapsed(ns) == seen
+
+
+def test_the_gravest_rule_comes_first():
+    rules = ["new-rule", c.CANCEL_INEFFECTIVE, c.TERMINAL_OVERWRITTEN]
+    assert words.gravest_first(rules) == [c.TERMINAL_OVERWRITTEN, c.CANCEL_INEFFECTIVE, "new-rule"]
