@@ -514,3 +514,30 @@ async def test_the_testing_store_copies_in_and_out_and_serves_a_handler() -> Non
         ("SUBMITTED", 1, "accepted"),
         ("COMPLETED", 2, "accepted"),
     ]
+
+
+async def test_an_older_consumer_that_cannot_be_seen_to_drop_is_never_taken_to(
+    sqlite: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Releases before the cluster mode apply events in one method."""
+
+    async def process(self, event):
+        await self._apply(event)
+
+    monkeypatch.setattr(
+        sdk.EventConsumer, "_apply", sdk.EventConsumer._process_event_inner, raising=False
+    )
+    monkeypatch.delattr(sdk.EventConsumer, "_process_event_inner")
+    monkeypatch.setattr(sdk.EventConsumer, "_process_event", process)
+
+    async def works(context, queue):
+        await queue.enqueue_event(submitted(context))
+        await queue.enqueue_event(artifact(context))
+        await queue.enqueue_event(status(context, "COMPLETED"))
+
+    async with cluster(sqlite.dsn, works) as (node,):
+        with capture(guard=True) as history:
+            done = await node.handler.on_message_send(message(), CALL)
+            await until(lambda: released(node, done.id))
+    assert event_state(done) == c.COMPLETED
+    assert history.of(c.DROPPED) == []

@@ -38,9 +38,12 @@ class ConsumerHooks:
         self._stores = stores
         self._turns: weakref.WeakKeyDictionary[Any, Turn] = weakref.WeakKeyDictionary()
         self._fenced: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._sees_applying = False
 
     def install(self, patches: Patches) -> list[str]:
         """Hooks consumer and active task; returns the targets this SDK does not have."""
+        # An SDK that applies events elsewhere cannot be seen to drop one.
+        self._sees_applying = hasattr(CasEventConsumer, "_process_event_inner")
         return patches.wrap_all(
             (CasEventConsumer, "EventConsumer", "_process_event", self.process_event),
             (CasEventConsumer, "EventConsumer", "_process_event_inner", self.apply_event),
@@ -97,7 +100,7 @@ class ConsumerHooks:
         except ConcurrentTaskModificationError:
             self._dropped(rec, consumer, scope, c.STALE_EXECUTOR)
             raise
-        if kind is not None and not scope.applied:
+        if kind is not None and not scope.applied and self._sees_applying:
             # Refused, and what was reloaded is finished: the executor works for nothing.
             self._fenced.add(consumer)
             self._dropped(rec, consumer, scope, c.STALE_EXECUTOR)
