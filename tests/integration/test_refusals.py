@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+
 import pytest
 from a2a.server.cluster import (
     ConcurrentTaskModificationError,
@@ -190,3 +193,79 @@ async def test_two_remote_cancels_with_the_same_content_are_rivals(store, db: Da
             await save(store, task("CANCELED"), first)
             await refused(other.store, task("CANCELED"), first)
     assert told(last_write(history)) == (c.TERMINAL_REJECTED, c.TERMINAL)
+
+
+class OvertakenBeforeItsRetry(LosesTheAnswer):
+    """A rival writes between the commit whose answer was lost and the retry."""
+
+    async def _save_once(self, *args, **kwargs):
+        try:
+            return await super()._save_once(*args, **kwargs)
+        except OperationalError:
+            # Elsewhere, and so not a part of this save.
+            await contextvars.Context().run(asyncio.create_task, self.rival())
+            raise
+
+
+async def test_a_retry_refused_because_of_a_rival_leaves_open_what_became_of_its_first_try(
+    db: Database,
+) -> None:
+    async with cluster(db.dsn, idle, idle) as (node, other):
+        store = OvertakenBeforeItsRetry(node.engine, retry_delay_s=0)
+        with capture() as history:
+            first = await save(store, task("WORKING"), TaskVersion.MISSING)
+
+            async def rival() -> None:
+                base = (await other.store.get("t1", ALICE)).version
+                await save(other.store, task("CANCELED"), base)
+
+            store.rival, store.lose = rival, True
+            await refused(store, task("WORKING", artifacts=1), first)
+    writes = [(w.state, w.outcome, w.reason, w.attempt) for w in history.of(c.WRITE)]
+    assert writes == [
+        (c.WORKING, c.ACCEPTED, None, 1),
+        (c.CANCELED, c.ACCEPTED, None, 1),
+        (c.WORKING, c.UNKNOWN, None, 1),
+        (c.WORKING, c.CONFLICT, c.STALE_BASE, 2),
+    ]
+    assert history.check().verdict == c.FINE  # v2 is the first try's, as the rival's base shows
+
+
+async def test_a_try_that_was_refused_before_is_no_open_one(db: Database) -> None:
+    """An outer layer that tries again after a clean refusal leaves nothing open."""
+
+    class TriesAgain(VersionedDatabaseTaskStore):
+        async def _save_once(self, *args, **kwargs):
+            try:
+                return await super()._save_once(*args, **kwargs)
+            except ConcurrentTaskModificationError:
+                return await super()._save_once(*args, **kwargs)
+
+        async def save(self, *args, **kwargs):
+            try:
+                return await super().save(*args, **kwargs)
+            except ConcurrentTaskModificationError:
+                return await super().save(*args, **kwargs)
+
+    async with cluster(db.dsn, idle) as (node,):
+        store = TriesAgain(node.engine)
+        with capture() as history:
+            first = await save(store, task("SUBMITTED"), TaskVersion.MISSING)
+            await save(store, task("WORKING"), first)
+            await refused(store, task("WORKING", artifacts=1), first)
+    assert [w.outcome for w in history.of(c.WRITE)] == [c.ACCEPTED, c.ACCEPTED, c.CONFLICT]
+
+
+async def test_a_refused_retry_that_cannot_be_explained_is_unknown(db: Database) -> None:
+    class CannotBeRead(LosesTheAnswer):
+        async def get(self, *args, **kwargs):
+            raise asyncio.CancelledError
+
+    async with cluster(db.dsn, idle) as (node,):
+        store = CannotBeRead(node.engine, retry_delay_s=0)
+        with capture() as history:
+            first = await save(store, task("WORKING"), TaskVersion.MISSING)
+            store.lose = True
+            with pytest.raises(asyncio.CancelledError):
+                await save(store, task("COMPLETED"), first)
+    assert told(last_write(history)) == (c.UNKNOWN, None)

@@ -23,7 +23,7 @@ from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks import write as writes
 from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.patches import Patches
-from a2a_fencing.hooks.refusal import Attempt, explain
+from a2a_fencing.hooks.refusal import Attempt, Refusal, explain
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError, TaskStore, VersionedTaskStore
 from a2a_fencing.hooks.store_rule import StoreRule
 from a2a_fencing.hooks.stores import StoreIdentities
@@ -130,6 +130,9 @@ class StoreHooks:
         write.tries += 1
         try:
             return await wrapped(*args, **kwargs)
+        except BaseException as error:
+            write.failed(error)
+            raise
         finally:
             write.trying = False
 
@@ -220,26 +223,28 @@ class StoreHooks:
                     write.context,
                     write.task,
                     write.base,
-                    retried=write.attempt > 1 or self._left_open(write),
+                    retried=write.open_try > 0 or self._left_open(write),
                 )
             )
         except BaseException:
-            self._record(rec, write, c.CONFLICT, reason=c.UNEXPLAINED)
+            self._record_refusal(rec, write, Refusal(c.CONFLICT, c.UNEXPLAINED))
             raise
         finally:
             _inside.reset(token)
         try:
-            self._record_refusal(rec, write, refusal.outcome, refusal.reason, refusal)
+            self._record_refusal(rec, write, refusal)
         except Exception as failure:
             internal_errors.report("after a refused save", failure)
 
-    def _record_refusal(
-        self, rec: Recorder, write: Write, outcome: str, reason: str, refusal: Any
-    ) -> None:
+    def _record_refusal(self, rec: Recorder, write: Write, refusal: Refusal) -> None:
+        outcome, reason = refusal.outcome, refusal.reason
         own = reason == c.OWN_COMMIT
-        if own and write.tries > 1:
-            # The SDK retried after an error that had hidden its own commit.
-            self._record(rec, write, c.UNKNOWN, attempt=write.tries - 1)
+        if write.open_try:
+            # An error, after which the store tried again, may have hidden that this try was committed.
+            self._record(rec, write, c.UNKNOWN, attempt=write.open_try)
+            if reason == c.UNEXPLAINED:
+                self._memory.leave_open(write.key, write.base)
+                return
         version = refusal.stored_version if own else None
         fact = self._record(rec, write, outcome, reason=reason, version=version)
         if refusal.stored_state is None:

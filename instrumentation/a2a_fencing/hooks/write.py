@@ -16,6 +16,7 @@ from opentelemetry.trace import Span
 from a2a_fencing.facts import TaskKey, Version
 from a2a_fencing.hooks.memory import Known
 from a2a_fencing.hooks.scope import Turn
+from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
 
 _STORED_NOTHING_TO_TELL = True
 """What an innermost layer that returns None is taken to have returned: it did store."""
@@ -40,6 +41,7 @@ class Write:
     Attributes:
         tries: Times the store tried within this save.
         trying: Whether a try is under way.
+        open_try: The latest try that failed without being refused, so that it may be stored; 0: none.
         stored: What the innermost layer returned, or None when it did not return.
         inner_error: What the innermost layer raised, or None.
     """
@@ -52,6 +54,7 @@ class Write:
         "event",
         "inner_error",
         "key",
+        "open_try",
         "outer_calls",
         "span",
         "started_ns",
@@ -94,6 +97,7 @@ class Write:
         self.started_ns = time.perf_counter_ns()
         self.tries = 0
         self.trying = False
+        self.open_try = 0
         self.outer_calls = 0
         self.stored: Any = None
         self.inner_error: BaseException | None = None
@@ -108,6 +112,11 @@ class Write:
     def was_stored(self) -> bool:
         """Whether the innermost layer succeeded, whatever an outer one made of it."""
         return self.stored is not None
+
+    def failed(self, error: BaseException) -> None:
+        """Notes how a try failed; another one may follow."""
+        if not isinstance(error, ConcurrentTaskModificationError):
+            self.open_try = self.attempt
 
     async def layer(self, save: Callable[..., Awaitable[Any]], args: Any, kwargs: Any) -> Any:
         """Passes a save inside this save on, and notes what the innermost one did."""
@@ -124,6 +133,7 @@ class Write:
         except BaseException as error:
             if self.stored is innermost:
                 self.stored, self.inner_error = None, error
+                self.failed(error)
             raise
         finally:
             self._depth -= 1
