@@ -267,6 +267,31 @@ async def test_deletion_ends_an_incarnation(db: Database) -> None:
     assert history.check().findings == ()
 
 
+class LosesTheAnswer(VersionedDatabaseTaskStore):
+    """Deletes, or does not, and then hears that the connection broke."""
+
+    deletes = True
+
+    async def delete(self, task_id, context):
+        if self.deletes:
+            await super().delete(task_id, context)
+        raise ConnectionError
+
+
+@pytest.mark.parametrize("deletes", [True, False])
+async def test_a_deletion_that_failed_is_told_when_the_task_is_gone(deletes: bool, db: Database) -> None:
+    engine = create_async_engine(db.dsn)
+    store = LosesTheAnswer(engine)
+    store.deletes = deletes
+    with capture() as history:
+        await store.save(task(), event=None, prev=None, prev_version=TaskVersion.MISSING, context=CALL)
+        with pytest.raises(ConnectionError):
+            await store.delete("t1", CALL)
+    await engine.dispose()
+    assert [f.error_type for f in history.of(c.DELETED)] == ["ConnectionError"] * deletes
+    assert [f.kind for f in history.facts if f.kind != c.DELETED] == [c.WRITE]
+
+
 async def test_audit_sees_what_raw_sql_did(db: Database) -> None:
     engine = create_async_engine(db.dsn)
     store = VersionedDatabaseTaskStore(engine)

@@ -66,6 +66,10 @@ class StoreHooks:
         for name, wrapper in (("save", self.save), ("get", self.get), ("delete", self.delete)):
             patches.adopt(type(store), name, wrapper)
 
+    def renew(self, process: str) -> None:
+        """In a forked child: names stores anew."""
+        self._identities.renew(process)
+
     def key_of(self, store: Any, context: Any, task_id: str) -> TaskKey:
         """The task key under which facts about this task go."""
         identity = self._identities.of(store)
@@ -374,11 +378,20 @@ class StoreHooks:
         token = _inside.set(True)
         try:
             result = await wrapped(*args, **kwargs)
+        except Exception as error:
+            if await _is_gone(store, args, kwargs):
+                self._deleted(rec, store, args, kwargs, error_type=type(error).__qualname__)
+            raise
         finally:
             _inside.reset(token)
+        self._deleted(rec, store, args, kwargs)
+        return result
+
+    def _deleted(
+        self, rec: Recorder, store: Any, args: Any, kwargs: Any, error_type: str | None = None
+    ) -> None:
         try:
-            task_id = args[0] if args else kwargs["task_id"]
-            context = kwargs["context"] if "context" in kwargs else args[-1]
+            task_id, context = _which(args, kwargs)
             key = self.key_of(store, context, task_id)
             known = self._memory.latest(key)
             rec.record(
@@ -388,11 +401,27 @@ class StoreHooks:
                 writer=self.writer_of(rec, store),
                 base_version=known.version if known is not None else None,
                 base_state=known.state if known is not None else None,
+                error_type=error_type,
             )
             self._memory.deleted(key)
-        except Exception as error:
-            internal_errors.report("after a deletion", error)
-        return result
+        except Exception as failure:
+            internal_errors.report("after a deletion", failure)
+
+
+def _which(args: Any, kwargs: Any) -> tuple[str, Any]:
+    """Task id and context of a deletion."""
+    return (
+        args[0] if args else kwargs["task_id"],
+        kwargs["context"] if "context" in kwargs else args[-1],
+    )
+
+
+async def _is_gone(store: Any, args: Any, kwargs: Any) -> bool:
+    """Whether the task is not stored any more, though its deletion failed."""
+    try:
+        return await store.get(*_which(args, kwargs)) is None
+    except Exception:
+        return False  # it cannot be told
 
 
 def _version(result: Any) -> Version:
