@@ -49,6 +49,8 @@ class A2AFencingInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     """Observes an A2A server: task stores, consumers, executors, queues and handlers."""
 
     _run: _Instrumentation | None = None
+    _metrics: Metrics | None = None
+    """Made once: a meter cannot take an instrument back, and a second one would count twice."""
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """Which releases of the SDK this is made for."""
@@ -79,7 +81,9 @@ class A2AFencingInstrumentor(BaseInstrumentor):  # type: ignore[misc]
             return
         # opentelemetry-instrument passes keywords of its own along; ours are told by name.
         options = Options.resolve({k: v for k, v in kwargs.items() if k in Options.__slots__})
-        self._run = _Instrumentation(options)
+        if self._metrics is None:
+            self._metrics = Metrics()
+        self._run = _Instrumentation(options, self._metrics)
         self._run.start()
 
     def _uninstrument(self, **kwargs: Any) -> None:
@@ -91,8 +95,9 @@ class A2AFencingInstrumentor(BaseInstrumentor):  # type: ignore[misc]
 class _Instrumentation:
     """Everything that one `instrument()` set up."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, metrics: Metrics) -> None:
         self._options = options
+        self._metrics = metrics
         self.hooks: Hooks
         self._sql = SqlSpans()
         self.routes: list[str] = []
@@ -111,8 +116,8 @@ class _Instrumentation:
         self.replica = Replica(run=self._options.run)
         self.hooks = Hooks(self.replica.id, audit=self._options.audit)
         self.pipeline = pipeline.build(self.replica, self._options.endpoint)
-        metrics = Metrics(lambda: self.hooks.executors.running, self._lost)
-        self._connect([*self.pipeline.sinks, metrics.take_fact])
+        self._metrics.read(executions=lambda: self.hooks.executors.running, lost=self._lost)
+        self._connect([*self.pipeline.sinks, self._metrics.take_fact])
 
     def _connect(self, sinks: list[recorder.Sink]) -> None:
         self._sinks = sinks
@@ -158,8 +163,8 @@ class _Instrumentation:
         """A forked child is a replica of its own: new id, numbers from 1, its own threads."""
         try:
             self.replica = Replica(run=self._options.run)
-            if self.pipeline.outbox is not None:
-                self.pipeline.outbox.begin()
+            self.hooks.renew(self.replica.id)
+            self.pipeline.renew(self.replica)
             self._connect(self._sinks)
             recorder.activate(self.recorder)
             self._heartbeat.start()

@@ -21,14 +21,11 @@ _Labels = tuple[tuple[str, str], ...]
 
 
 class Metrics:
-    """Counts facts for the application's MeterProvider.
+    """Counts facts for the application's MeterProvider, across any number of `instrument()` calls."""
 
-    Args:
-        executions: Executions running now.
-        lost: Facts lost on the way out so far.
-    """
-
-    def __init__(self, executions: Callable[[], int], lost: Callable[[], int]) -> None:
+    def __init__(self) -> None:
+        self._executions: Callable[[], int] = _none
+        self._lost: Callable[[], int] = _none
         self._counts: dict[str, Counter[_Labels]] = {name: Counter() for name in _COUNTERS}
         meter = metrics.get_meter(c.SCOPE)
         for name, description in _COUNTERS.items():
@@ -36,7 +33,10 @@ class Metrics:
                 name, [self._observe(name)], unit="1", description=description
             )
         meter.create_observable_counter(
-            c.METRIC_FACTS_LOST, [_single(lost)], unit="1", description="Facts lost on the way out"
+            c.METRIC_FACTS_LOST,
+            [_single(lambda: self._lost())],
+            unit="1",
+            description="Facts lost on the way out",
         )
         meter.create_observable_counter(
             c.METRIC_INTERNAL_ERRORS,
@@ -46,13 +46,22 @@ class Metrics:
         )
         meter.create_observable_up_down_counter(
             c.METRIC_EXECUTIONS,
-            [_single(executions)],
+            [_single(lambda: self._executions())],
             unit="{execution}",
             description="Executions running on this replica",
         )
         self._durations = meter.create_histogram(
             c.METRIC_SAVE_DURATION, unit="s", description="Time a logical write took"
         )
+
+    def read(self, *, executions: Callable[[], int], lost: Callable[[], int]) -> None:
+        """Says where to read what is not counted here.
+
+        Args:
+            executions: Executions running now.
+            lost: Facts lost on the way out so far.
+        """
+        self._executions, self._lost = executions, lost
 
     def take_fact(self, fact: Fact, span: Span | None) -> None:
         """Sink of the recorder."""
@@ -89,6 +98,10 @@ _COUNTERS = {
     c.METRIC_VIOLATIONS: "Violations this process could prove alone, by rule",
     c.METRIC_FACTS_EMITTED: "Facts recorded",
 }
+
+
+def _none() -> int:
+    return 0
 
 
 def _single(read: Callable[[], int]) -> Callable[[CallbackOptions], Iterable[Observation]]:

@@ -62,21 +62,21 @@ class Outbox:
     ) -> None:
         self._logs_url = logs_url
         self._traces_url = traces_url
-        self._resource = resource
         self._headers = {"Content-Type": "application/x-protobuf", **(headers or {})}
         self._interval_s = interval_s
         self._capacity = capacity
         self.on_traces_only: Callable[[list[Fact]], None] = lambda _facts: None
         """Called once, with the facts at hand, when the endpoint turns out to take no log events."""
         self.lost = 0
-        self.begin()
+        self.begin(resource)
         atexit.register(self.close)
 
-    def begin(self) -> None:
+    def begin(self, resource: Resource) -> None:
         """Starts empty: at first, and again in a forked child.
 
         The thread did not come along into the child, and what waited is the parent's to send.
         """
+        self._resource = resource
         self._facts: deque[Fact] = deque()
         self._spans: deque[ReadableSpan] = deque()
         self._events: dict[int, list[Fact]] = {}

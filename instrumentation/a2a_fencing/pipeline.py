@@ -83,6 +83,11 @@ class Pipeline:
             )
         return self.outbox.confirmation()
 
+    def renew(self, replica: Replica) -> None:
+        """Starts empty in a forked child, which is a replica of its own."""
+        if self.outbox is not None:
+            self.outbox.begin(_resource(replica))
+
     def shutdown(self) -> None:
         """Sends what waits and stops."""
         if self.outbox is not None:

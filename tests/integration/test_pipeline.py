@@ -124,9 +124,9 @@ from a2a.server.context import ServerCallContext
 from a2a.server.tasks.inmemory_task_store import InMemoryTaskStore
 from a2a.types.a2a_pb2 import Task, TaskState, TaskStatus
 
-async def save(task_id="t"):
+async def save(task_id="t", store=None):
     task = Task(id=task_id, status=TaskStatus(state=TaskState.TASK_STATE_WORKING))
-    await InMemoryTaskStore().save(task, ServerCallContext())
+    await (store or InMemoryTaskStore()).save(task, ServerCallContext())
 
 def tell(**values):
     print(json.dumps(values))
@@ -202,6 +202,25 @@ def test_with_head_sampling_at_zero_every_fact_still_arrives_and_metrics_are_exa
     assert told["points"]["a2a.fencing.internal_errors"] == 0
 
 
+def test_switching_off_and_on_again_counts_nothing_twice() -> None:
+    told = program("""
+        log()
+        metrics.set_meter_provider(MeterProvider([reader]))
+        for _ in range(2):
+            a2a_fencing.instrument()
+            asyncio.run(save())
+            a2a_fencing.uninstrument()
+        points = {
+            m.name: sum(p.value for p in m.data.data_points)
+            for r in reader.get_metrics_data().resource_metrics
+            for s in r.scope_metrics for m in s.metrics if hasattr(m.data.data_points[0], "value")
+        }
+        tell(points=points, logged=logged().count("a2a.fencing.write"))
+    """)
+    assert told["logged"] == 2
+    assert told["points"]["a2a.fencing.writes"] == 2
+
+
 def test_an_application_that_only_traces_gets_every_fact_on_a_span() -> None:
     told = program("""
         trace_with()
@@ -242,12 +261,12 @@ def test_a_forked_worker_is_a_replica_of_its_own() -> None:
     with otlp_sink() as sink:
         program(
             """
-            import time
             a2a_fencing.instrument()
-            asyncio.run(save("parent"))
+            store = InMemoryTaskStore()
+            asyncio.run(save("parent", store))
             pid = os.fork()
             if pid == 0:
-                asyncio.run(save("child"))
+                asyncio.run(save("child", store))
                 a2a_fencing.uninstrument()
                 os._exit(0)
             assert os.waitpid(pid, 0)[1] == 0
@@ -261,5 +280,7 @@ def test_a_forked_worker_is_a_replica_of_its_own() -> None:
     by_task = {fact.task.task_id: fact for fact in facts if fact.task is not None}
     assert by_task.keys() == {"parent", "child"}
     assert by_task["parent"].replica != by_task["child"].replica
+    # Its copy of an in-memory store is a store of its own.
+    assert by_task["parent"].task.store != by_task["child"].task.store
     for replica in {fact.replica for fact in facts}:
         assert sorted(fact.n for fact in facts if fact.replica == replica) == [1, 2, 3]

@@ -63,6 +63,10 @@ class Hooks:
         if self.missing:
             _log.warning("this a2a-sdk has no %s; going on without", ", ".join(self.missing))
 
+    def renew(self, process: str) -> None:
+        """In a forked child: its copies of in-memory stores are stores of its own."""
+        self.stores.renew(process)
+
     def remove(self) -> None:
         """Restores every patched attribute."""
         self._patches.undo()

@@ -55,6 +55,11 @@ class StoreIdentities:
         self._known: weakref.WeakKeyDictionary[Any, StoreIdentity] = weakref.WeakKeyDictionary()
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
+    def renew(self, process: str) -> None:
+        """Names stores anew for a forked child."""
+        self._process = process
+        self._known.clear()
+
     def of(self, store: Any) -> StoreIdentity:
         """The identity of a store, adapter or proxy."""
         try:
