@@ -32,12 +32,15 @@ OPERATIONS = (
     "dispatch",
     "end",
 )
+CLIENTS = ("push", "stream", "beat")
+"""What is told to clients and of replicas besides."""
 BYPASSES = ("raw-state", "raw-bump")
 """What writes to the database past the SDK."""
 SCHEMES = ("counter", "jumping", "text")
 """How a store makes versions; the SDK's own counts."""
+UNVERSIONED = "none"
 
-Version = int | str
+Version = int | str | None
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class Process:
     """One replica: its numbering, its clock and what it holds of tasks."""
 
     name: str
+    host: str
     ahead: int
     numbers: Any = field(default_factory=lambda: itertools.count(1))
     handles: dict[int, Row] = field(default_factory=dict)
@@ -139,14 +143,15 @@ class Cluster:
         self.now = 1_000_000 * MS
         self.keys = [TaskKey("tasks @ model", "alice", f"t{n}") for n in range(tasks)]
         self._names = itertools.count(1)
-        self.processes = [self._process(skew) for skew in skews_ms]
+        self.processes = [self._process(f"host-{at}", skew) for at, skew in enumerate(skews_ms)]
 
     def __repr__(self) -> str:
         return "\n".join(["", *map(shown, self.facts)])
 
-    def _process(self, skew_ms: int) -> Process:
-        process = Process(f"r{next(self._names)}", skew_ms * MS)
-        self._tell(process, c.HEARTBEAT, None, replica_name=process.name, interval_s=5.0)
+    def _process(self, host: str, skew_ms: int) -> Process:
+        process = Process(f"r{next(self._names)}", host, skew_ms * MS)
+        started = self.now + process.ahead
+        self._heartbeat(process, started_unix_nano=started)
         return process
 
     # --- interpretation ---
@@ -162,7 +167,7 @@ class Cluster:
                 if task in self.rows:
                     self._read(process, task, Step("read", 0, 0, 0, True))
         for process in self.processes:
-            self._tell(process, c.HEARTBEAT, None, replica_name=process.name, interval_s=5.0)
+            self._heartbeat(process)
         return self
 
     def _save(self, process: Process, task: int, step: Step) -> None:
@@ -219,7 +224,8 @@ class Cluster:
             return
         for _, run in process.runs.values():
             run.end = self.now
-        self.processes[self.processes.index(process)] = self._process(process.ahead // MS)
+        again = self._process(process.host, process.ahead // MS)
+        self.processes[self.processes.index(process)] = again
 
     def _execute(self, process: Process, task: int, step: Step) -> None:
         if task in process.runs:
@@ -249,6 +255,7 @@ class Cluster:
             task,
             phase=c.STARTED,
             name="charge",
+            key=f"order-{step.choice}",
             dispatch_id=identity,
             execution_id=name,
         )
@@ -259,9 +266,42 @@ class Cluster:
             task,
             phase=c.ENDED,
             name="charge",
+            key=f"order-{step.choice}",
             dispatch_id=identity,
             execution_id=name,
             outcome=c.ACCEPTED if step.flag else c.DISPATCH_REJECTED,
+        )
+
+    def _push(self, process: Process, task: int, step: Step) -> None:
+        row = self.rows.get(task)
+        if row is not None:
+            outcome = c.ACCEPTED if step.flag else c.DISPATCH_FAILED
+            self._tell(process, c.ANSWER, task, state=row.state, method=c.PUSH, outcome=outcome)
+
+    def _stream(self, process: Process, task: int, step: Step) -> None:
+        row = self.rows.get(task)
+        if row is None:
+            return
+        ending = c.STREAM_ENDS[step.choice % len(c.STREAM_ENDS)]
+        if ending == c.END_TERMINAL:
+            self._answer_with(process, task, row.state, c.SUBSCRIBE_TO_TASK)
+        else:
+            method = c.SUBSCRIBE_TO_TASK
+            self._tell(process, c.ANSWER, task, state=c.WORKING, method=method, ending=ending)
+
+    def _beat(self, process: Process, task: int, step: Step) -> None:
+        self.now += (step.choice * 1000) * MS
+        self._heartbeat(process)
+
+    def _heartbeat(self, process: Process, **values: Any) -> None:
+        self._tell(
+            process,
+            c.HEARTBEAT,
+            None,
+            replica_name=process.host,
+            interval_s=5.0,
+            executing=len(process.runs),
+            **values,
         )
 
     def _raw_state(self, process: Process, task: int, step: Step) -> None:
@@ -303,11 +343,13 @@ class Cluster:
     # --- the store ---
 
     def _next(self, row: Row | None) -> Version:
+        if self.scheme == UNVERSIONED:
+            return None
         if self.scheme == "text":
             return f"{len(self.facts):08d}"
         if self.scheme == "jumping":
             return 10 * len(self.facts)
-        return int(row.version) + 1 if row is not None else 1
+        return (row.version or 0) + 1 if row is not None else 1  # type: ignore[operator]
 
     def _refresh(self, process: Process, task: int, wanted: bool) -> None:
         row = self.rows.get(task)
@@ -358,7 +400,15 @@ class Cluster:
             fact = self._tell(process, c.WRITE, task, outcome=c.UNKNOWN, error_type="Error", **values)
             process.handles.pop(task, None)
         else:
-            fact = self._tell(process, c.WRITE, task, outcome=c.ACCEPTED, version=version, **values)
+            fact = self._tell(
+                process,
+                c.WRITE,
+                task,
+                outcome=c.ACCEPTED,
+                version=version,
+                versioned=None if version is not None else False,
+                **values,
+            )
             process.handles[task] = Row(state, version)
         if forked and row is not None and base != row.version:
             self.forks.add(fact.id)
@@ -367,6 +417,8 @@ class Cluster:
         return fact
 
     def _accepts(self, row: Row | None, base: Version | None, state: str) -> bool:
+        if self.scheme == UNVERSIONED:
+            return True
         if row is None:
             return base is None and state != c.CANCELED
         if row.state in c.TERMINAL_STATES and (state == c.CANCELED or self.terminal_rule):

@@ -253,10 +253,8 @@ class Incarnation:
             self.sequence = Sequence()
             self.whole.add((WRITERS, ""))
         writers = len(self.sequence.last)
-        follower = self.sequence.add(write, n)
-        self.dirty.add((WRITE, write.id))
-        if follower is not None:
-            self.dirty.add((WRITE, follower.id))
+        followers = self.sequence.add(write, n)
+        self.dirty |= {(WRITE, changed.id) for changed in (write, *followers)}
         if write.state in c.TERMINAL_STATES:
             self._ended(write, n, None)
         if len(self.sequence.last) != writers or len(self.versions):
@@ -302,9 +300,7 @@ class Incarnation:
         if self.sequence is _NO_SEQUENCE:
             self.sequence = Sequence()
             self.whole.add((WRITERS, ""))
-        follower = self.sequence.add(read, n)
-        if follower is not None:
-            self.dirty.add((WRITE, follower.id))
+        self.dirty |= {(WRITE, follower.id) for follower in self.sequence.add(read, n)}
         if len(self.versions):
             self.judge_all()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from a2a_fencing import conventions as c
@@ -32,8 +31,8 @@ class Sequence:
         self.last: dict[str, Fact] = {}
         self._steps: dict[str, list[_Step]] = {}
 
-    def add(self, fact: Fact, n: int) -> Fact | None:
-        """Files a write or read; gives the write after it on its replica, which now has another past."""
+    def add(self, fact: Fact, n: int) -> list[Fact]:
+        """Files a write or read; gives the writes among the two steps after it: their past changed."""
         if fact.kind == c.WRITE:
             self.writes[fact.id] = fact
             last = self.last.get(fact.replica)
@@ -43,19 +42,16 @@ class Sequence:
         step = _Step(n, fact)
         if not steps or steps[-1].n < n:
             steps.append(step)
-            return None
+            return []
         insort(steps, step)
-        return next((s.fact for s in self._after(step) if s.fact.kind == c.WRITE), None)
+        at = _position(steps, n)
+        return [later.fact for later in steps[at + 1 : at + 3] if later.fact.kind == c.WRITE]
 
     def previous(self, fact: Fact) -> Fact | None:
         """What the replica wrote or read last before this fact of its own."""
         steps = self._steps.get(fact.replica, [])
         at = _position(steps, fact.n)
         return steps[at - 1].fact if at else None
-
-    def _after(self, step: _Step) -> Iterator[_Step]:
-        steps = self._steps[step.fact.replica]
-        return (steps[i] for i in range(_position(steps, step.n) + 1, len(steps)))
 
 
 def overlap(earlier: Fact, later: Fact) -> bool:
