@@ -52,6 +52,7 @@ def serve(settings: ReplicaSettings, listener: socket.socket) -> None:
     """Serves until it is asked to stop."""
     logging.basicConfig(filename=settings.log, level=logging.WARNING, format=_LOG_FORMAT)
     os.environ["A2A_FENCING_REPLICA_NAME"] = settings.name
+    os.environ.setdefault("OTEL_SERVICE_NAME", "a2a-fencing-demo")
     a2a_fencing.instrument(endpoint=settings.endpoint, run=settings.run, guard=settings.guard)
     engine = open_engine(settings.dsn)
     try:
