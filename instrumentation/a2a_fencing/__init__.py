@@ -1,4 +1,8 @@
-"""Observability and fencing for A2A agents that run on more than one replica."""
+"""Observability and fencing for A2A agents that run on more than one replica.
+
+PYTEST_DONT_REWRITE, as pytest would: it warns where it comes too late for a package that brings a plugin,
+as under ``opentelemetry-instrument pytest``.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 # Pytester forgets what a test imports, the SDK too, unless it was there before.
@@ -14,6 +16,13 @@ INI = """
 asyncio_mode = auto
 asyncio_default_fixture_loop_scope = function
 filterwarnings = error
+addopts = -p a2a_fencing -p pytest_asyncio.plugin
+"""
+
+ANYIO_INI = """
+[pytest]
+filterwarnings = error
+addopts = -p a2a_fencing -p anyio.pytest_plugin
 """
 
 AGENT = """
@@ -51,8 +60,9 @@ class Agent:
 
 
 @pytest.fixture
-def tests(pytester: pytest.Pytester) -> pytest.Pytester:
+def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A project with an agent to test, where warnings are errors."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makefile(".ini", pytest=INI)
     pytester.makepyfile(agent=AGENT)
     return pytester
@@ -389,13 +399,13 @@ async def test_it():
 def test_workers_of_xdist(tests: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     project(tests, ONE_OF_TWO_VIOLATES)
-    result = tests.runpytest_subprocess("-n", "2", "--a2a-fencing")
+    result = tests.runpytest_subprocess("-p", "xdist.plugin", "-n", "2", "--a2a-fencing")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*a2a-fencing: violated terminal-overwritten"])
 
 
 def test_another_async_plugin(tests: pytest.Pytester) -> None:
-    tests.makefile(".ini", pytest=INI.replace("auto", "strict"))
+    tests.makefile(".ini", pytest=ANYIO_INI)
     project(
         tests,
         """
@@ -415,3 +425,9 @@ def test_nothing_is_left_behind(tests: pytest.Pytester) -> None:
     tests.runpytest("--a2a-fencing")
     assert vars(InMemoryVersionedTaskStore)["save"] is before
     assert recorder.active() is None
+
+
+def test_a_process_that_is_instrumented_already_gives_no_warning(tests: pytest.Pytester) -> None:
+    project(tests, "async def test_good():\n    await Agent().completes()\n")
+    code = "import sys, a2a_fencing, pytest; sys.exit(pytest.main(['-W', 'error', '--a2a-fencing']))"
+    assert tests.run(sys.executable, "-c", code).ret == pytest.ExitCode.OK
