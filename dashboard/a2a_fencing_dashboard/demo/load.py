@@ -109,7 +109,7 @@ class _Person:
         cancelling: asyncio.Task[None] | None = None
         message = new_text_message("Write a report.", role=Role.ROLE_USER)
         async for response in client.send_message(SendMessageRequest(message=message)):
-            task_id, state = _news(response, task_id, state)
+            task_id, state = news(response, task_id, state)
             updates += response.HasField("status_update")
             if changes_mind and cancelling is None and updates == patience:
                 cancelling = asyncio.create_task(self._cancel(self._choice.choice(others), task_id))
@@ -128,7 +128,7 @@ class _Person:
             self._tally.was_told(task_id, task.status.state)
 
 
-def _news(response: StreamResponse, task_id: str, state: TaskState) -> tuple[str, TaskState]:
+def news(response: StreamResponse, task_id: str, state: TaskState) -> tuple[str, TaskState]:
     """The task's id and state after one more event of its stream."""
     if response.HasField("task"):
         return response.task.id, response.task.status.state
