@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -33,29 +34,82 @@ _PHASES: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a story.
+
+    Attributes:
+        fact: What happened.
+        text: The same in words.
+    """
+
+    fact: Fact
+    text: str
+
+    def __str__(self) -> str:
+        """The words, with the id and the trace id of the fact."""
+        trace = f", trace {self.fact.trace_id}" if self.fact.trace_id else ""
+        return f"{self.text}  [{self.fact.id}{trace}]"
+
+
 def tell(finding: Finding, facts: Iterable[Fact]) -> list[str]:
     """The finding step by step, ending with the guarantee that is broken.
 
     Args:
         finding: What was found.
-        facts: Facts of the task; heartbeats among them give the replicas their names. Of facts that the
-            finding rests on and that are not among them, the id is told.
+        facts: As in `steps`. Of facts that the finding rests on and that are not among them, the id is
+            told.
 
     Returns:
         One line a step, each with the id and the trace id of its fact.
     """
-    known = list(facts)
-    names = {f.replica: f.replica_name for f in known if f.replica_name}
-    own = {f.id: f for f in known if f.task is not None and _same_task(f, finding)}
-    witness = [own[identity] for identity in finding.witness if identity in own]
-    steps = _in_order([*witness, *_context(witness, own.values())], own.values())
-    lines = [f"{number}. {_line(fact, names)}" for number, fact in enumerate(steps, 1)]
-    lines += [f"- fact {identity} is not here" for identity in finding.witness if identity not in own]
-    lines.append(f"{finding.explanation} ({finding.certainty})")
+    told = steps([finding], facts)
+    here = {step.fact.id for step in told}
+    lines = [f"{number}. {step}" for number, step in enumerate(told, 1)]
+    lines += [f"- fact {identity} is not here" for identity in finding.witness if identity not in here]
+    return [*lines, *conclusion(finding)]
+
+
+def conclusion(finding: Finding) -> list[str]:
+    """What the steps show, and the guarantee that is broken."""
+    lines = [f"{finding.explanation} ({finding.certainty})"]
     rule = RULES.get(finding.rule)
     if rule is not None:
         lines.append(f"Broken: {rule.guarantee}." if finding.violates else f"{rule.guarantee}.")
     return lines
+
+
+def steps(findings: Sequence[Finding], facts: Iterable[Fact]) -> list[Step]:
+    """What happened, as far as it belongs to these findings of one task, in order.
+
+    Args:
+        findings: One or several of the same task.
+        facts: Facts of the task; heartbeats among them give the replicas their names.
+    """
+    known = list(facts)
+    names = {f.replica: f.replica_name for f in known if f.replica_name}
+    own = {f.id: f for f in known if f.task is not None and _same_task(f, findings[0])}
+    identities = dict.fromkeys(identity for finding in findings for identity in finding.witness)
+    witness = [own[identity] for identity in identities if identity in own]
+    chosen = _in_order([*witness, *_context(witness, own.values())], own.values())
+    several = _with_several_writers(chosen)
+    return [Step(f, f"{_who(f, names, several)} {_deed(f)}") for f in chosen]
+
+
+def _with_several_writers(facts: Iterable[Fact]) -> set[str]:
+    """Replicas in whose process several store objects wrote, as two handlers in one test do."""
+    writers: dict[str, set[str]] = {}
+    for fact in facts:
+        if fact.writer is not None:
+            writers.setdefault(fact.replica, set()).add(fact.writer)
+    return {replica for replica, seen in writers.items() if len(seen) > 1}
+
+
+def _who(fact: Fact, names: Mapping[str, str | None], several: Collection[str]) -> str:
+    name = names.get(fact.replica) or fact.replica[:_SHORT]
+    if fact.replica in several and fact.writer is not None:
+        return f"{name} /{fact.writer.rpartition('/')[2]}"
+    return name
 
 
 def _same_task(fact: Fact, finding: Finding) -> bool:
@@ -120,12 +174,6 @@ def _version_passed(fact: Fact, versions: Iterable[Version]) -> Version:
 
 def _accepted(fact: Fact) -> bool:
     return fact.kind == c.WRITE and fact.outcome == c.ACCEPTED
-
-
-def _line(fact: Fact, names: Mapping[str, str | None]) -> str:
-    name = names.get(fact.replica) or fact.replica[:_SHORT]
-    trace = f", trace {fact.trace_id}" if fact.trace_id else ""
-    return f"{name} {_deed(fact)}  [{fact.id}{trace}]"
 
 
 def _deed(fact: Fact) -> str:
