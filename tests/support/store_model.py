@@ -469,6 +469,17 @@ class Cluster:
                 found.add((key, answer.state))
         return found
 
+    def misinformed(self) -> set[TaskKey]:
+        """Finished tasks of whose end the last notification that was delivered does not tell."""
+        last = {f.task: f for f in self.facts if f.method == c.PUSH and f.outcome == c.ACCEPTED}
+        return {
+            key
+            for task, row in self.rows.items()
+            if row.state in c.TERMINAL_STATES
+            and (key := self.keys[task]) in last
+            and last[key].state != row.state
+        }
+
     def overlapping(self) -> set[frozenset[str]]:
         """Pairs of replicas whose executions of one task ran at the same time."""
         found = set()

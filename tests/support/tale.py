@@ -90,7 +90,8 @@ class Narrator:
 
     def cancel(self, on: Any, to: Any, **values: Any) -> Fact:
         """A cancel on behalf of another replica's executor, accepted."""
-        return self.write(c.CANCELED, on, to, origin=c.FROM_CANCEL_REMOTE, **values)
+        values.setdefault("origin", c.FROM_CANCEL_REMOTE)
+        return self.write(c.CANCELED, on, to, **values)
 
     def _write(self, state: str, on: Any, **values: Any) -> Fact:
         values.setdefault("origin", c.FROM_EXECUTOR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from a2a_fencing import conventions as c
+from a2a_fencing.checker.versions import by_number
 from a2a_fencing.facts import Fact
 
 
@@ -22,10 +23,15 @@ class Attempt:
         self.start: Fact | None = None
         self.ends: list[Fact] = []
 
+    def told(self) -> tuple[Fact, ...]:
+        """The fact that says best how it ended, if there is one."""
+        end = self.accepted or min(self.ends, key=by_number, default=None)
+        return () if end is None else (end,)
+
     @property
     def accepted(self) -> Fact | None:
         """The fact that says that it was accepted: an effect."""
-        return next((end for end in self.ends if end.outcome == c.ACCEPTED), None)
+        return min((e for e in self.ends if e.outcome == c.ACCEPTED), key=by_number, default=None)
 
 
 class Dispatches:
@@ -47,7 +53,7 @@ class Dispatches:
         if attempt is None:
             attempt = self.attempts[identity] = Attempt(identity)
         if fact.phase == c.STARTED:
-            attempt.start = fact
+            attempt.start = fact if attempt.start is None else min(attempt.start, fact, key=by_number)
         else:
             attempt.ends.append(fact)
             if fact.outcome == c.ACCEPTED and fact.key is not None:

@@ -38,6 +38,8 @@ def _open_writes(life: Incarnation, cluster: Cluster) -> Iterator[str]:
 
 def _unordered(life: Incarnation) -> Iterator[str]:
     writers = life.sequence.last
+    if life.versions.alien:
+        yield "the store gave versions of two kinds, which cannot be compared"
     if len(writers) > 1:
         yield f"{len(writers)} replicas wrote without versions: which write was the last cannot be told"
     elif writers and len(life.versions):

@@ -54,6 +54,7 @@ class History:
         "_concluded",
         "_crashes",
         "_facts",
+        "_failures",
         "_orders_clocks",
         "_plain",
         "_stale",
@@ -82,6 +83,7 @@ class History:
         self._adrift = 0
         self._concluded: dict[_CellIn, tuple[Place, ...]] = {}
         self._crashes: dict[tuple[_CellIn, str], str] = {}
+        self._failures: dict[str, str] = {}
 
     def add(self, fact: Fact, n: int) -> None:
         """Takes a fact, unless it has it."""
@@ -90,7 +92,7 @@ class History:
         self._facts[fact.id] = fact
         if self._plain:
             life = self.lives[0]
-            life.add(fact, n)
+            self._file(life, fact, n)
             if life.versions.forked:
                 self._leave_clocks()
             if not (fact.kind == c.DELETED or _reborn(fact) or life.versions.alien):
@@ -128,10 +130,16 @@ class History:
 
     def doubts(self, life: Incarnation) -> Iterator[str]:
         """Why the verdict of an incarnation is unknown, unless it is violated."""
-        yield from (f"rule {rule} failed: {text}" for (_, rule), text in sorted(self._crashes.items()))
+        yield from sorted({*self._failures.values(), *self._crashes.values()})
         if self._adrift:
             yield f"{self._adrift} facts could belong to more than one incarnation"
         yield from doubts(life, self._cluster)
+
+    def _file(self, life: Incarnation, fact: Fact, n: int) -> None:
+        try:
+            life.add(fact, n)
+        except Exception as error:
+            self._failures[fact.id] = f"fact {fact.id} could not be filed: {_named(error)}"
 
     def _saw(self, cause: Fact, effect: Fact) -> None:
         if self._orders_clocks:
@@ -146,7 +154,8 @@ class History:
     def _judge_anew(self) -> set[Place]:
         before = self.conclusions
         self._stale = False
-        self.conclusions, self._concluded, self.depends, self._crashes = {}, {}, {}, {}
+        self.conclusions, self._concluded, self.depends = {}, {}, {}
+        self._crashes, self._failures = {}, {}
         self.depends_changed = True
         facts = sorted(self._facts.values(), key=by_number)
         several = facts[0].replica != facts[-1].replica
@@ -158,7 +167,7 @@ class History:
             earlier = self.lives[-1] if self.lives else None
             life = Incarnation(key, self._saw, earlier)
             for fact in group:
-                life.add(fact, fact.n)
+                self._file(life, fact, fact.n)
             life.inferred = several
             life.ended = index < len(groups) - 1 or any(fact.kind == c.DELETED for fact in group)
             self.lives.append(life)
@@ -202,7 +211,8 @@ class History:
                         conclusion = replace(conclusion, suspected=True)
                     found[index, conclusion.rule.name, conclusion.key] = conclusion
             except Exception as error:
-                self._crashes[where, check.rule.name] = f"{type(error).__name__}: {error}"
+                name = check.rule.name
+                self._crashes[where, name] = f"rule {name} failed: {_named(error)}"
             else:
                 if self._crashes:
                     self._crashes.pop((where, check.rule.name), None)
@@ -232,6 +242,10 @@ class History:
 def _reborn(fact: Fact) -> bool:
     """Whether the replica knew of a deletion before this fact."""
     return fact.task is not None and fact.task.incarnation > 0
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _subject(life: Incarnation, scope: str, name: int | str) -> object:

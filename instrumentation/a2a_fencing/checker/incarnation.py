@@ -338,6 +338,8 @@ class Incarnation:
         if known is None or after(known.version, version) or (known.version == version and n < known.n):
             self.terminal[by] = write
             self._dirty_dispatches()
+        elif any(seen.version == version for seen in self.terminal_seen.values()):
+            self._dirty_dispatches()
         if version is not None and write.state is not None:
             self._lowest_terminal(write.state, version)
         self._see_terminal(write, n)

@@ -42,21 +42,30 @@ def judge_attempt(life: Incarnation, attempt: Attempt, cluster: Cluster) -> Iter
     if ended is None:
         return ()
     accepted = attempt.accepted
-    outcome = attempt.ends[0].outcome if attempt.ends else None
-    how = "accepted" if accepted else outcome or "outcome unknown"
+    told = attempt.told()
+    how = (told[0].outcome if told else None) or "outcome unknown"
     clocks = "" if by_order else f", {by_the_clocks(cluster, ended, start)}"
+    author = _author(life, ended)
+    witness = (author, *(() if author is ended else (ended,)), start, *told)
     return (
         Conclusion(
             AFTER_TERMINAL,
             attempt.id,
-            (ended, start, *((accepted,) if accepted else attempt.ends[:1])),
+            witness,
             f"{cluster.name(start.replica)} dispatched {start.name or 'a request'} ({how}) after the"
-            f" task was {state_at(cluster, ended.state, ended)}{clocks}",
+            f" task was {state_at(cluster, author.state, author)}{clocks}",
             severity=c.CRITICAL if accepted else c.WARNING,
             suspected=by_order is None or bool(start.unparented),
             if_complete=True,
         ),
     )
+
+
+def _author(life: Incarnation, ended: Fact) -> Fact:
+    """Who finished the task, when the dispatching replica only read that it was."""
+    at = life.versions.get(ended.version) if ended.version is not None else None
+    author = at.write if at is not None else None
+    return author if author is not None and author.state == ended.state else ended
 
 
 def _ended_by_order(life: Incarnation, start: Fact) -> Fact | None:
