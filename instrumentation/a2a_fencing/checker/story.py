@@ -151,10 +151,11 @@ def _when(fact: Fact) -> tuple[int, str]:
 def _in_order(steps: list[Fact], facts: Iterable[Fact]) -> list[Fact]:
     """Steps by the version that their replica knew by then; clocks decide only what versions do not."""
     everything = sorted(facts, key=by_number)
-    written = {f.version for f in everything if f.kind == c.WRITE and f.version is not None}
+    # Versions that were only read count too: the write of one may be missing.
+    seen = {f.version for f in everything if f.version is not None}
     # Versions are all numbers or all text; should a store mix them, text comes after numbers.
-    numbers = sorted(v for v in written if isinstance(v, int))
-    texts = sorted(v for v in written if isinstance(v, str))
+    numbers = sorted(v for v in seen if isinstance(v, int))
+    texts = sorted(v for v in seen if isinstance(v, str))
     versions: tuple[Version, ...] = (*numbers, *texts)
     place = {version: at for at, version in enumerate(versions, 1)}
     knows: dict[str, int] = {}
