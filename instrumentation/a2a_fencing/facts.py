@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from a2a_fencing import conventions as c
@@ -146,7 +147,7 @@ class Fact:
         object.__setattr__(fact, "__dict__", values)
         return fact
 
-    @property
+    @cached_property
     def n(self) -> int:
         """The fact's number on its replica, from 1."""
         return int(self.id.rpartition(":")[2])
@@ -204,7 +205,15 @@ ATTRIBUTES: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
     "guard_rules": ("a2a.fencing.guard.rules", _STR),
 }
 
-_FIELD_OF: Final = {attribute: (name, types) for name, (attribute, types) in ATTRIBUTES.items()}
+# What each attribute tells: a field, or a part of the id, the writer or the task key.
+_PART_OF: Final = {attribute: (name, types) for name, (attribute, types) in ATTRIBUTES.items()} | {
+    FACT_ID: ("fact_id", _STR),
+    _WRITER: ("writer", _STR),
+    _TASK_ID: ("task_id", _STR),
+    _STORE: ("task_store", _STR),
+    _OWNER: ("task_owner", _STR),
+    _INCARNATION: ("task_incarnation", _INT),
+}
 _PAIRS: Final = tuple((name, attribute) for name, (attribute, _) in ATTRIBUTES.items())
 
 # Every other field is carried by the record itself (time, trace and span id, event name) or by the id.
@@ -275,40 +284,63 @@ def from_attributes(
     Raises:
         MalformedFactError: The id, the task key or the type of a known attribute is wrong.
     """
-    values: dict[str, Any] = {}
-    for attribute, value in attributes.items():
-        known = _FIELD_OF.get(attribute)
-        if known is None:
-            continue
-        name, types = known
-        if type(value) not in types:
-            raise MalformedFactError(f"{attribute} has type {type(value).__name__}")
-        values[name] = value
-    if "witness" in values:
-        values["witness"] = tuple(str(item) for item in values["witness"])
-    replica, n = split_id(attributes.get(FACT_ID))
-    writer = attributes.get(_WRITER)
-    values |= {
-        "id": f"{replica}:{n}",
-        "kind": event_name[len(c.NAMESPACE) :],
-        "time_unix_nano": time_unix_nano,
-        "replica": replica,
-        "writer": f"{replica}/{writer}" if isinstance(writer, str) else None,
-        "task": _task_key(attributes),
-        "trace_id": trace_id or None,
-        "span_id": span_id or None,
-    }
-    return Fact.build(values)
+    parts = dict(read_attribute(attribute, value) for attribute, value in attributes.items())
+    return from_parts(
+        event_name, parts, time_unix_nano=time_unix_nano, trace_id=trace_id, span_id=span_id
+    )
 
 
-def _task_key(attributes: Mapping[str, Any]) -> TaskKey | None:
-    task_id = attributes.get(_TASK_ID)
-    if task_id is None:
-        return None
-    store, owner = attributes.get(_STORE, ""), attributes.get(_OWNER, "")
-    incarnation = attributes.get(_INCARNATION, 0)
-    if not (isinstance(task_id, str) and isinstance(store, str) and isinstance(owner, str)):
-        raise MalformedFactError("the task key is not text")
-    if type(incarnation) is not int:
-        raise MalformedFactError(f"{_INCARNATION} is not a whole number")
-    return TaskKey(store, owner, task_id, incarnation)
+def read_attribute(attribute: str, value: object) -> tuple[str, Any]:
+    """The part of a fact that an attribute tells, for `from_parts`: its name, and its value.
+
+    The name is empty when the attribute is none of ours or has no value.
+
+    Raises:
+        MalformedFactError: The value has a type that the part cannot have.
+    """
+    known = _PART_OF.get(attribute)
+    if known is None or value is None:
+        return "", None
+    name, types = known
+    if type(value) not in types:
+        raise MalformedFactError(f"{attribute} has type {type(value).__name__}")
+    if name == "witness":
+        return name, tuple(map(str, value))  # type: ignore[call-overload]
+    return name, value
+
+
+def from_parts(
+    event_name: str,
+    parts: dict[str, Any],
+    *,
+    time_unix_nano: int,
+    trace_id: str | None = None,
+    span_id: str | None = None,
+) -> Fact:
+    """Rebuilds a fact from what `read_attribute` made of its attributes, owning `parts`.
+
+    Raises:
+        MalformedFactError: The id is wrong.
+    """
+    parts.pop("", None)
+    replica, n = split_id(parts.pop("fact_id", None))
+    writer = parts.pop("writer", None)
+    store, owner = parts.pop("task_store", ""), parts.pop("task_owner", "")
+    task_id, incarnation = parts.pop("task_id", None), parts.pop("task_incarnation", 0)
+    parts.update(
+        id=f"{replica}:{n}",
+        n=n,
+        kind=event_name[len(c.NAMESPACE) :],
+        time_unix_nano=time_unix_nano,
+        replica=replica,
+        writer=None if writer is None else f"{replica}/{writer}",
+        task=None if task_id is None else _task_key(store, owner, task_id, incarnation),
+        trace_id=trace_id or None,
+        span_id=span_id or None,
+    )
+    return Fact.build(parts)
+
+
+# The facts of a task arrive close together: one key object for all of them is cheaper to make and to
+# compare.
+_task_key = lru_cache(maxsize=1 << 12)(TaskKey)

@@ -40,6 +40,7 @@ class Receiver:
 
     Attributes:
         counts: What it has done so far.
+        limits: How much it takes on at once.
     """
 
     def __init__(
@@ -51,12 +52,12 @@ class Receiver:
         limits: Limits | None = None,
     ) -> None:
         """Stores through `ingest`; see `receiver.serve` for the others."""
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
         self._token = token.encode() if token else None
         self.counts = Counts()
-        self._intake = Intake(ingest, self._limits, self.counts)
-        self._forwarder = Forwarder(forward, self._limits, self.counts) if forward else None
-        self._room = Room(requests=self._limits.pending_requests, size=self._limits.pending_bytes)
+        self._intake = Intake(ingest, self.limits, self.counts)
+        self._forwarder = Forwarder(forward, self.limits, self.counts) if forward else None
+        self._room = Room(requests=self.limits.pending_requests, size=self.limits.pending_bytes)
 
     def app(self) -> Starlette:
         """The ASGI application; its lifespan starts and drains the receiver."""
@@ -110,10 +111,10 @@ class Receiver:
         return self._answer(200, answer.success(signal, content_type, stored.malformed), content_type)
 
     async def _read(self, http: HttpRequest, guest: Guest) -> bytes:
-        limit = self._limits.body_bytes
+        limit = self.limits.body_bytes
         body = bytearray()
         try:
-            with anyio.fail_after(self._limits.body_timeout_s):
+            with anyio.fail_after(self.limits.body_timeout_s):
                 async for chunk in http.stream():
                     guest.take(len(chunk))
                     body += chunk
@@ -121,7 +122,7 @@ class Receiver:
                         raise TooLargeError(f"the body has more than {limit} bytes")
         except TimeoutError:
             raise TooSlowError(
-                f"the body did not arrive in {self._limits.body_timeout_s} seconds"
+                f"the body did not arrive in {self.limits.body_timeout_s} seconds"
             ) from None
         return bytes(body)
 

@@ -38,19 +38,22 @@ def serve(
         StoreError: The store cannot be used.
         PortTakenError: Somebody else listens on this port.
     """
-    limits = limits or Limits()
     store = open_store(store_url)
     try:
         receiver = Receiver(Ingest(store), token=token, forward=forward, limits=limits)
-        config = uvicorn.Config(
-            receiver.app(),
-            lifespan="on",
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=int(limits.drain_s),
-        )
         with listener(host, port, exact=True) as sock:
-            uvicorn.Server(config).run(sockets=[sock])
+            uvicorn.Server(configuration(receiver)).run(sockets=[sock])
     finally:
         store.close()
+
+
+def configuration(receiver: Receiver) -> uvicorn.Config:
+    """How uvicorn runs a receiver."""
+    return uvicorn.Config(
+        receiver.app(),
+        lifespan="on",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=max(1, round(receiver.limits.drain_s)),
+    )

@@ -79,4 +79,4 @@ def decode(body: bytes, *, replica: str, n: int, task: TaskKey | None) -> Fact:
     values = dict(zip(FIELDS, _decode(body), strict=False))
     if values.get("witness") is not None:
         values["witness"] = tuple(values["witness"])
-    return Fact(id=f"{replica}:{n}", replica=replica, task=task, **values)
+    return Fact.build(values | {"id": f"{replica}:{n}", "n": n, "replica": replica, "task": task})

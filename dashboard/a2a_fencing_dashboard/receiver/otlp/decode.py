@@ -1,7 +1,7 @@
 """Exports to facts and spans.
 
-A fact comes as a log event, as a span event, or as both. One that is known already costs no more than
-finding its id, which is the first attribute.
+A fact comes as a log event, as a span event, or as both. Most have come as a log event when their span
+arrives: then a fact costs no more than finding its id, which is the first attribute.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from a2a_fencing import conventions as c
-from a2a_fencing.facts import FACT_ID, Fact, MalformedFactError, from_attributes
+from a2a_fencing.facts import FACT_ID, Fact, MalformedFactError, from_parts
 from a2a_fencing_dashboard.receiver.otlp import json, protobuf
 from a2a_fencing_dashboard.store.protocol import Span
 
@@ -45,8 +45,8 @@ class Export:
     """What one request held.
 
     Attributes:
-        facts: Facts that were not known.
-        known: How many were.
+        facts: Facts, without span events of facts that are known.
+        known: How many those were.
         spans: Every span, facts or none.
         malformed: What is wrong with each record that cannot be stored.
     """
@@ -55,17 +55,6 @@ class Export:
     known: int = 0
     spans: list[Span] = field(default_factory=list)
     malformed: list[str] = field(default_factory=list)
-
-
-class _Event(NamedTuple):
-    """A log event or span event that claims to be a fact."""
-
-    fact_id: str
-    name: str
-    time_unix_nano: int
-    attributes: Any
-    place: Any
-    """Has the trace id and span id."""
 
 
 def decode(signal: str, content_type: str, body: bytes, known: Known) -> Export:
@@ -83,7 +72,7 @@ def decode(signal: str, content_type: str, body: bytes, known: Known) -> Export:
     encoding = ENCODINGS[content_type]
     try:
         if signal == LOGS:
-            return _Reader(encoding).logs(encoding.logs(body), known)
+            return _Reader(encoding).logs(encoding.logs(body))
         if signal == TRACES:
             return _Reader(encoding).traces(encoding.traces(body), known)
         encoding.metrics(body)
@@ -99,34 +88,58 @@ class _Reader:
         self._encoding = encoding
         self._export = Export()
 
-    def logs(self, request: Any, known: Known) -> Export:
-        events = []
+    def logs(self, request: Any) -> Export:
         for resource in request.resource_logs or ():
             for scope in resource.scope_logs or ():
                 for record in scope.log_records or ():
                     name = record.event_name or self._find(_EVENT_NAME, record.attributes)
                     if isinstance(name, str) and name.startswith(c.NAMESPACE):
-                        time = record.time_unix_nano or record.observed_time_unix_nano or 0
-                        events.append(self._event(name, time, record.attributes, record))
-        return self._read(events, known)
+                        time = record.time_unix_nano or record.observed_time_unix_nano
+                        self._read_fact(name, time, record.attributes, record)
+        return self._export
 
     def traces(self, request: Any, known: Known) -> Export:
-        events = []
+        events: list[tuple[str, Any, Any]] = []
         for resource in request.resource_spans or ():
             service = self._service(resource)
             for scope in resource.scope_spans or ():
                 for span in scope.spans or ():
                     self._read_span(span, service)
-                    for event in span.events or ():
-                        name = event.name or ""
-                        if name.startswith(c.NAMESPACE):
-                            time = event.time_unix_nano or 0
-                            events.append(self._event(name, time, event.attributes, span))
-        return self._read(events, known)
+                    events += [
+                        (self._fact_id(event.attributes), event, span)
+                        for event in span.events or ()
+                        if (event.name or "").startswith(c.NAMESPACE)
+                    ]
+        stored = known([fact_id for fact_id, _, _ in events])
+        for fact_id, event, span in events:
+            if fact_id in stored:
+                self._export.known += 1
+            else:
+                self._read_fact(event.name, event.time_unix_nano, event.attributes, span)
+        return self._export
 
-    def _event(self, name: str, time: int, attributes: Any, place: Any) -> _Event:
+    def _read_fact(self, name: str, time: int | None, attributes: Any, place: Any) -> None:
+        """Reads a fact that was recorded in `place`, which has a trace id and a span id."""
+        hex_id = self._encoding.hex_id
+        time = time or 0
+        try:
+            if not 0 <= time <= _LAST_TIME:
+                raise MalformedFactError(f"time {time} is out of range")
+            fact = from_parts(
+                name,
+                self._encoding.parts(attributes),
+                time_unix_nano=time,
+                trace_id=hex_id(place.trace_id),
+                span_id=hex_id(place.span_id),
+            )
+        except MalformedFactError as error:
+            self._export.malformed.append(f"{name}: {error}")
+        else:
+            self._export.facts.append(fact)
+
+    def _fact_id(self, attributes: Any) -> str:
         fact_id = self._find(FACT_ID, attributes)
-        return _Event(fact_id if isinstance(fact_id, str) else "", name, time, attributes, place)
+        return fact_id if isinstance(fact_id, str) else ""
 
     def _find(self, wanted: str, attributes: Any) -> Any:
         return next((value for key, value in self._encoding.pairs(attributes) if key == wanted), None)
@@ -135,32 +148,6 @@ class _Reader:
         described = resource.resource
         pairs = self._encoding.resource_pairs(described.attributes) if described else ()
         return str(dict(pairs).get(_SERVICE_NAME) or "")
-
-    def _read(self, events: list[_Event], known: Known) -> Export:
-        export = self._export
-        stored = known([event.fact_id for event in events])
-        for event in events:
-            if event.fact_id in stored:
-                export.known += 1
-                continue
-            try:
-                export.facts.append(self._fact(event))
-            except MalformedFactError as error:
-                export.malformed.append(f"{event.name}: {error}")
-        return export
-
-    def _fact(self, event: _Event) -> Fact:
-        hex_id = self._encoding.hex_id
-        fact = from_attributes(
-            event.name,
-            dict(self._encoding.pairs(event.attributes)),
-            time_unix_nano=event.time_unix_nano,
-            trace_id=hex_id(event.place.trace_id),
-            span_id=hex_id(event.place.span_id),
-        )
-        if not 0 <= fact.time_unix_nano <= _LAST_TIME:
-            raise MalformedFactError(f"time {fact.time_unix_nano} is out of range")
-        return fact
 
     def _read_span(self, span: Any, service: str) -> None:
         hex_id = self._encoding.hex_id

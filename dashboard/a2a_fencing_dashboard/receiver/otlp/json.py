@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import DecodeError, Meta, Struct
 
+from a2a_fencing.facts import read_attribute
+
 Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 Hex = Annotated[str, Meta(pattern="^([0-9a-fA-F]{2})*$")]
 
@@ -146,6 +148,15 @@ def metrics(body: bytes) -> Any:
     return _METRICS.decode(body)
 
 
+def parts(attributes: Iterable[_Pair] | None) -> dict[str, Any]:
+    """What the attributes of a record tell of a fact, for `facts.from_parts`.
+
+    Raises:
+        MalformedFactError: An attribute has a type that it cannot have.
+    """
+    return dict(read_attribute(key, value) for key, value in pairs(attributes))
+
+
 def pairs(attributes: Iterable[_Pair] | None) -> Iterator[tuple[str, Any]]:
     """Keys and values of attributes."""
     return ((pair.key or "", pair.value and pair.value.plain) for pair in attributes or ())
@@ -159,4 +170,4 @@ def hex_id(value: str | None) -> str:
     return (value or "").lower()
 
 
-__all__ = ["DecodeError", "hex_id", "logs", "metrics", "pairs", "resource_pairs", "traces"]
+__all__ = ["DecodeError", "hex_id", "logs", "metrics", "pairs", "parts", "resource_pairs", "traces"]

@@ -19,6 +19,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1 import logs_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
+from a2a_fencing.facts import read_attribute
+
 _FIELD: Final = descriptor_pb2.FieldDescriptorProto
 _LAZY_IN: Final = frozenset({"LogRecord", "Span", "Event"})
 _CACHED_BYTES: Final = 256
@@ -93,14 +95,23 @@ def metrics(body: bytes) -> Any:
     return metrics_service_pb2.ExportMetricsServiceRequest.FromString(body)
 
 
+def parts(attributes: Iterable[bytes]) -> dict[str, Any]:
+    """What the attributes of a record tell of a fact, for `facts.from_parts`.
+
+    Raises:
+        DecodeError: An attribute is not one.
+        MalformedFactError: An attribute has a type that it cannot have.
+    """
+    return dict([_cached_part(raw) if len(raw) <= _CACHED_BYTES else _part(raw) for raw in attributes])
+
+
 def pairs(attributes: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
     """Keys and values of the attributes of a record.
 
     Raises:
         DecodeError: An attribute is not one.
     """
-    for raw in attributes:
-        yield _cached_pair(raw) if len(raw) <= _CACHED_BYTES else _pair(raw)
+    return (_cached_pair(raw) if len(raw) <= _CACHED_BYTES else _pair(raw) for raw in attributes)
 
 
 def resource_pairs(attributes: Iterable[KeyValue]) -> Iterator[tuple[str, Any]]:
@@ -118,7 +129,12 @@ def _pair(raw: bytes) -> tuple[str, Any]:
     return pair.key, _value(pair.value)
 
 
-_cached_pair = lru_cache(maxsize=1 << 15)(_pair)
+def _part(raw: bytes) -> tuple[str, Any]:
+    return read_attribute(*_pair(raw))
+
+
+_cached_pair = lru_cache(maxsize=1 << 13)(_pair)
+_cached_part = lru_cache(maxsize=1 << 15)(_part)
 
 
 def _value(value: AnyValue) -> Any:
@@ -130,4 +146,4 @@ def _value(value: AnyValue) -> Any:
     return getattr(value, kind) if kind else None
 
 
-__all__ = ["DecodeError", "hex_id", "logs", "metrics", "pairs", "resource_pairs", "traces"]
+__all__ = ["DecodeError", "hex_id", "logs", "metrics", "pairs", "parts", "resource_pairs", "traces"]

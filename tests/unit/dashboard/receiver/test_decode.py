@@ -162,7 +162,7 @@ def test_other_records_are_left_out_without_complaint(content_type: str) -> None
 @both
 def test_what_a_newer_sender_says_beyond_our_words_does_no_harm(content_type: str) -> None:
     newer = record(replace(WRITE, kind="prophecy"))
-    newer.attributes.extend(pairs({"a2a.fencing.mood": "good", "nothing": None}))
+    newer.attributes.extend(pairs({"a2a.fencing.mood": "good", "a2a.fencing.rule": None}))
 
     (fact,) = read(LOGS, logs(newer), content_type).facts
 
@@ -210,8 +210,8 @@ def altered(**attributes: Any) -> LogRecord:
         (altered(a2a_task_state=5), "a2a.task.state"),
         (altered(a2a_fencing_attempt="one"), "a2a.fencing.attempt"),
         (altered(a2a_fencing_attempt=True), "a2a.fencing.attempt"),
-        (altered(a2a_task_id=["7f3c"]), "task key"),
-        (altered(a2a_fencing_task_owner={"name": "alice"}), "task key"),
+        (altered(a2a_task_id=["7f3c"]), "a2a.task.id"),
+        (altered(a2a_fencing_task_owner={"name": "alice"}), "task.owner"),
         (altered(a2a_fencing_task_incarnation=1.5), "incarnation"),
     ],
 )
