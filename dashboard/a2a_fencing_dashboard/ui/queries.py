@@ -7,7 +7,6 @@ store once. They are shared between sessions: nobody changes one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -86,10 +85,9 @@ class Neighbours:
 class Queries:
     """Questions to a store, answered once for each version of its data."""
 
-    def __init__(self, store: Store, *, clock: Callable[[], int] = time.time_ns) -> None:
-        """Reads `store`; `clock` gives ns since 1970."""
+    def __init__(self, store: Store) -> None:
+        """Reads `store`."""
         self._store = store
-        self.now = clock
         self.overview = lru_cache(16)(self._overview)
         self.series = lru_cache(16)(self._series)
         self.replicas = lru_cache(16)(self._replicas)
@@ -100,6 +98,10 @@ class Queries:
         self.findings_of = lru_cache(512)(self._findings_of)
         self.neighbours = lru_cache(32)(self._neighbours)
         self.spans = lru_cache(16)(self._spans)
+
+    def now(self) -> int:
+        """This moment, ns since 1970."""
+        return time.time_ns()
 
     def version(self) -> int:
         """Version of the data; everything else is asked *at* a version."""

@@ -1,0 +1,95 @@
+"""Task, run from the entry as a browser would have it run."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_fencing import conventions as c
+from a2a_fencing_dashboard.ui import links
+from a2a_fencing_dashboard.ui.settings import Settings
+from support.pages import everything, task_query, texts
+
+
+def test_a_deep_link_shows_the_task_and_tells_its_violation(open_page, cluster, stored):
+    task = cluster.overwritten()
+    stored()
+    app = open_page(links.TASK, **task_query(task))
+    assert texts(app)[0] == task.key.task_id
+    for value in ("■ COMPLETED", "v4", "alice", "91ab77de", "tasks @ postgresql", "load-42"):
+        assert value in texts(app)
+    assert "**Violated**" in everything(app)
+    assert "proven" in everything(app)
+    story = "\n".join(texts(app))
+    assert "api-1 wrote CANCELED on v2, which became v3 (cancel-remote)." in story
+    assert "api-0's artifact-update on v2 was refused: another writer was first (stale-base)." in story
+    assert "api-0 wrote COMPLETED on v3, which became v4." in story
+    assert len(app.get("plotly_chart")) == 1
+    table = app.dataframe[0].value
+    assert len(table) == 11
+    assert (
+        table[table["base → version"] == "v3 → v4"]["broken rule"]
+        .str.contains(c.TERMINAL_OVERWRITTEN)
+        .all()
+    )
+
+
+def test_a_fine_task_says_so(open_page, cluster, stored):
+    task = cluster.completed()
+    stored()
+    app = open_page(links.TASK, **task_query(task))
+    assert "No rule was broken." in texts(app)
+    assert "**Fine**" in everything(app)
+
+
+def test_a_task_with_missing_facts_is_not_called_fine(open_page, cluster, stored):
+    task = cluster.completed()
+    stored(without=[fact for fact in cluster.facts if fact.version == 2])
+    app = open_page(links.TASK, **task_query(task))
+    assert "**Unknown**" in everything(app)
+
+
+def test_violated_tasks_lead_to_one_another(open_page, cluster, stored):
+    older, newer = cluster.overwritten("older"), cluster.overwritten("newer")
+    stored()
+    app = open_page(links.TASK, **task_query(newer))
+    assert "violated: 1 of 2" in everything(app)
+    steps = {link.proto.label: link.proto for link in app.get("page_link")}
+    assert steps["Newer"].disabled
+    assert f"task={older.key.task_id}" in steps["Older"].query_string
+
+
+@pytest.mark.parametrize("query", [{}, {"task": "nope"}, {"task": "nope", "owner": "o", "store": "s"}])
+def test_a_link_to_no_task_leads_to_the_list(open_page, cluster, stored, query):
+    cluster.completed()
+    stored()
+    app = open_page(links.TASK, **query)
+    assert any(text.startswith("No ") for text in texts(app))
+    assert [link.proto.page for link in app.get("page_link")] == ["tasks"]
+
+
+def test_an_id_alone_lists_all_tasks_that_have_it(open_page, cluster, stored):
+    for owner in ("alice", "bob"):
+        cluster.completed("same-id", owner=owner)
+    stored()
+    app = open_page(links.TASK, task="same-id")
+    assert sorted(app.dataframe[0].value["owner"]) == ["alice", "bob"]
+
+
+def test_traces_link_to_jaeger_where_there_is_one(open_page, cluster, stored, store_url):
+    task = cluster.overwritten()
+    stored()
+    assert "trace" not in open_page(links.TASK, **task_query(task)).dataframe[0].value
+    settings = Settings(store_url, jaeger_url="http://localhost:16686")
+    trace = open_page(links.TASK, settings, **task_query(task)).dataframe[0].value["trace"]
+    assert trace.str.startswith("http://localhost:16686/trace/").all()
+
+
+def test_a_task_with_many_facts_says_how_many_are_shown(open_page, cluster, stored):
+    task = cluster.task("long")
+    for n in range(2_100):
+        task.write(cluster.a, c.WORKING, n or None, n + 1)
+    stored()
+    app = open_page(links.TASK, **task_query(task))
+    assert "showing 101 to 2,100 of 2,100 facts" in everything(app)
+    assert any("showing facts 1,901 to 2,100 of 2,100" in text for text in texts(app))
+    assert len(app.dataframe[0].value) == 2_000

@@ -1,0 +1,78 @@
+"""Tasks, run from the entry as a browser would have it run."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_fencing_dashboard.ui import links
+from support.pages import everything, texts
+
+
+def listed(app):
+    return list(app.dataframe[0].value["task"].str.extract(r"task=([^&#]*)")[0])
+
+
+@pytest.fixture
+def three_tasks(cluster, stored):
+    cluster.overwritten("bad", owner="alice")
+    cluster.refusal("held", owner="bob")
+    cluster.completed("good", owner="bob")
+    stored()
+
+
+@pytest.mark.parametrize(
+    ("query", "tasks"),
+    [
+        ({}, ["good", "held", "bad"]),
+        ({"verdict": ["violated"]}, ["bad"]),
+        ({"rule": ["terminal-overwritten"]}, ["bad"]),
+        ({"state": ["CANCELED"]}, ["held"]),
+        ({"state": ["CANCELED", "COMPLETED"]}, ["good", "held", "bad"]),
+        ({"has": ["rejection"]}, ["held"]),
+        ({"has": ["conflict"]}, ["held", "bad"]),
+        ({"replica": ["api-1"]}, ["held", "bad"]),
+        ({"q": "alice"}, ["bad"]),
+        ({"sort": "by task id"}, ["bad", "good", "held"]),
+        ({"sort": "oldest change first"}, ["bad", "held", "good"]),
+        ({"verdict": ["nonsense"]}, ["good", "held", "bad"]),
+        ({"run": "load-42"}, ["good", "held", "bad"]),
+        ({"run": "another"}, ["good", "held", "bad"]),
+    ],
+)
+def test_the_url_says_which_tasks_are_listed(open_page, three_tasks, query, tasks):
+    assert listed(open_page(links.TASKS, **query)) == tasks
+
+
+def test_a_filter_that_matches_nothing_can_be_cleared(open_page, three_tasks):
+    app = open_page(links.TASKS, q="zzz")
+    assert "No task matches these filters." in texts(app)
+    (button,) = [button for button in app.button if button.label == "Clear the filters"]
+    assert listed(button.click().run()) == ["good", "held", "bad"]
+
+
+def test_a_range_without_tasks_can_be_widened(open_page, three_tasks, cluster, freeze):
+    freeze(cluster.now + 3_600_000_000_000)
+    app = open_page(links.TASKS, range="last 5 min")
+    assert "No task in this run and time range." in texts(app)
+    (button,) = [button for button in app.button if button.label == "Show all runs and times"]
+    assert len(listed(button.click().run())) == 3
+
+
+def test_a_long_list_comes_in_pages(open_page, cluster, stored):
+    for n in range(60):
+        cluster.completed(f"t{n:02}")
+    stored()
+    app = open_page(links.TASKS, sort="by task id")
+    assert "showing 1 to 50 of 60 tasks" in everything(app)
+    app = open_page(links.TASKS, sort="by task id", page="2")
+    assert listed(app) == [f"t{n}" for n in range(50, 60)]
+    assert "showing 51 to 60 of 60 tasks" in everything(app)
+
+
+def test_choosing_a_filter_leads_back_to_the_first_page(open_page, cluster, stored):
+    for n in range(120):
+        cluster.completed(f"t{n:03}")
+    stored()
+    app = open_page(links.TASKS, page="3")
+    app.selectbox(key="sort").select("by task id").run()
+    assert listed(app)[0] == "t000"
