@@ -7,7 +7,7 @@ fact more costs the same whether the task has ten or a hundred thousand.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.answers import Answers
@@ -38,8 +38,7 @@ Cell = tuple[str, Known]
 """One such thing: its scope and what names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """A state that was stored, and the fact that shows it."""
 
     state: str

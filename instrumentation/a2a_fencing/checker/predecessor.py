@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.incarnation import Incarnation
@@ -11,8 +11,7 @@ from a2a_fencing.checker.versions import Known, StoredVersion, after, is_cancel
 from a2a_fencing.facts import Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
+class Replaced(NamedTuple):
     """The state that a write replaced.
 
     Attributes:
