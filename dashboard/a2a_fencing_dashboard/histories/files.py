@@ -20,11 +20,19 @@ _TOP_LEVEL: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def read_history(path: Path) -> Iterator[Fact]:
+    """The facts in a file, as `read_places` does."""
+    return (fact for fact, _ in read_places(path))
+
+
+def read_places(path: Path) -> Iterator[tuple[Fact, int | None]]:
     """The facts in a file, in the file's order; a fact that is in it twice comes twice.
 
     Args:
         path: OTLP JSON lines as the Collector's file exporter writes them, Jaeger's JSON download, or
             a dashboard store in SQLite.
+
+    Yields:
+        Each fact, and the line it stands in, from 1; None where the file has no lines of its own.
 
     Raises:
         HistoryError: The file cannot be read, or is in none of these formats.
@@ -32,7 +40,10 @@ def read_history(path: Path) -> Iterator[Fact]:
     try:
         with path.open("rb") as file:
             is_store = file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
-        yield from _stored(path) if is_store else _written(path)
+        if is_store:
+            yield from ((fact, None) for fact in _stored(path))
+        else:
+            yield from _written(path)
     except OSError as error:
         raise HistoryError(f"{path}: {error.strerror}") from error
 
@@ -48,7 +59,7 @@ def _stored(path: Path) -> Iterator[Fact]:
         raise HistoryError(str(error)) from error
 
 
-def _written(path: Path) -> Iterator[Fact]:
+def _written(path: Path) -> Iterator[tuple[Fact, int | None]]:
     """One JSON document a line or, where the first line is not one, a single document."""
     documents = 0
     with path.open("rb") as lines:
@@ -62,7 +73,8 @@ def _written(path: Path) -> Iterator[Fact]:
                     raise HistoryError(f"{path}, line {number}: {error}; {_EXPECTED}") from None
                 break
             documents += 1
-            yield from _facts(line, fields, f"{path}, line {number}")
+            for fact in _facts(line, fields, f"{path}, line {number}"):
+                yield fact, number
         else:
             return
     document = path.read_bytes()
@@ -70,7 +82,8 @@ def _written(path: Path) -> Iterator[Fact]:
         fields = _TOP_LEVEL.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise HistoryError(f"{path}: {error}; {_EXPECTED}") from None
-    yield from _facts(document, fields, str(path))
+    for fact in _facts(document, fields, str(path)):
+        yield fact, None
 
 
 def _facts(document: bytes, fields: dict[str, msgspec.Raw], place: str) -> Iterator[Fact]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -79,14 +80,18 @@ def test_a_violated_history_names_the_finding_and_its_witness(
 ) -> None:
     assert main(["check", save(OVERWRITTEN)]) == 1
     out = capsys.readouterr().out
-    verdict, blank, finding, _, *witness = out.splitlines()
+    verdict, blank, task, *story = out.splitlines()
     assert verdict == "VIOLATED: 1 finding on 1 of 1 task; history complete: 6 of 6 facts"
     assert blank == ""
-    assert finding == (
-        "terminal-overwritten  critical, proven  task 7f3c (owner alice, store tasks @ sqlite)"
-    )
-    assert any("api-1" in line and "CANCELED" in line and "[b:1]" in line for line in witness)
-    assert any("api-0" in line and "COMPLETED" in line and "[a:4]" in line for line in witness)
+    assert task == "task 7f3c (owner alice, store tasks @ sqlite)"
+    assert story == [
+        "   1. api-1 wrote CANCELED on v2, and the store made it v3  [b:1]",
+        "   2. api-0 wrote COMPLETED on v3, and the store made it v4  [a:4]",
+        "",
+        "  terminal-overwritten  critical, proven  (steps 1, 2)",
+        "    CANCELED (v3, api-1) was overwritten by COMPLETED (v4, api-0) (proven)",
+        "    Broken: a terminal state is final.",
+    ]
 
 
 def test_missing_facts_are_not_fine(save: Save, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +150,106 @@ def test_a_file_that_cannot_be_read(
 @pytest.mark.parametrize("arguments", [[], ["absent.jsonl"], ["."]])
 def test_wrong_paths(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *arguments]) == 2
+    complains_in_one_line(capsys)
+
+
+def complains_in_one_line(capsys: pytest.CaptureFixture[str]) -> str:
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("a2a-fencing check: ")
     assert err.count("\n") == 1
+    return err
+
+
+# --- what is allowed
+
+TABLE = '[tool.a2a-fencing]\nallow = [{rule = "terminal-overwritten", reason = "until March"}]\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose pyproject.toml is written by the test, with the working directory below it."""
+    below = tmp_path / "project" / "src"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    return below.parent / "pyproject.toml"
+
+
+def test_a_rule_that_is_allowed_is_shown_and_does_not_count(
+    save: Save, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", save(OVERWRITTEN), "--allow", "terminal-overwritten"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "FINE: no violation found in 1 task, 1 allowed; history complete: 6 of 6 facts",
+        "",
+        "allowed: terminal-overwritten on task 7f3c (owner alice, store tasks @ sqlite)",
+        "  CANCELED (v3, api-1) was overwritten by COMPLETED (v4, api-0)",
+        "  reason: --allow on the command line",
+    ]
+
+
+def test_other_rules_still_count(save: Save) -> None:
+    arguments = ["--allow", "abandoned", "--allow", "version-fork"]
+    assert main(["check", save(OVERWRITTEN), *arguments]) == 1
+
+
+def test_the_allow_list_of_the_project(
+    save: Save, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.write_text(TABLE)
+    assert main(["check", save(OVERWRITTEN)]) == 0
+    assert "  reason: until March\n" in capsys.readouterr().out
+
+
+def test_what_is_allowed_does_not_make_missing_facts_fine(save: Save, project: Path) -> None:
+    project.write_text(TABLE)
+    assert main(["check", save([*OVERWRITTEN, heartbeat("a:9", "api-0")])]) == 3
+
+
+def test_an_allow_list_without_a_reason(
+    save: Save, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.write_text('[tool.a2a-fencing]\nallow = [{rule = "abandoned"}]\n')
+    assert main(["check", save(FINISHED)]) == 2
+    assert "allow[0] (abandoned) gives no reason" in complains_in_one_line(capsys)
+
+
+def test_a_rule_that_does_not_exist(save: Save, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", save(FINISHED), "--allow", "forgotten"]) == 2
+    assert "'forgotten'" in complains_in_one_line(capsys)
+
+
+# --- other formats, other places
+
+
+@pytest.mark.parametrize("form", ["json", "junit", "sarif"])
+def test_the_exit_code_is_the_same_in_every_format(
+    save: Save, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", save(OVERWRITTEN), "--format", form]) == 1
+    assert c.TERMINAL_OVERWRITTEN in capsys.readouterr().out
+    assert main(["check", save(FINISHED), "--format", form]) == 0
+
+
+def test_into_a_file(save: Save, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "report.json"
+    assert main(["check", save(OVERWRITTEN), "--format", "json", "--output", str(target)]) == 1
+    assert json.loads(target.read_text())["verdict"] == "violated"
+    assert capsys.readouterr().out == (
+        "VIOLATED: 1 finding on 1 of 1 task; history complete: 6 of 6 facts\n"
+    )
+
+
+@pytest.mark.parametrize("option", ["--output", "--html"])
+def test_a_file_that_cannot_be_written(
+    save: Save, tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", save(FINISHED), option, str(tmp_path / "absent" / "report")]) == 2
+    _, err = capsys.readouterr()
+    assert err.startswith(f"a2a-fencing check: {option}: ")
+    assert err.count("\n") == 1
+
+
+def test_a_format_that_does_not_exist(save: Save, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", save(FINISHED), "--format", "pdf"]) == 2
+    assert "'pdf'" in complains_in_one_line(capsys)
