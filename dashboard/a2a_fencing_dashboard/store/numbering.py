@@ -26,6 +26,8 @@ class Ranges:
             self.count += last - first + 1
 
     def __contains__(self, n: int) -> bool:
+        if n > self.highest:
+            return False
         at = bisect_right(self._firsts, n) - 1
         return at >= 0 and n <= self._lasts[at]
 

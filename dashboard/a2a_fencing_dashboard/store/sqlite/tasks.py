@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
@@ -22,6 +22,9 @@ NO_TASK: Final = 0
 
 REMEMBERED: Final = 50_000
 """Tasks whose row is kept in memory between batches."""
+
+_PARAMETERS: Final = 500
+"""Keys that are looked up in one statement."""
 
 _FIELDS: Final = (
     "run",
@@ -63,6 +66,7 @@ class TaskTable:
         self._touched: dict[int, TaskSummary] = {}
         self._new_pairs: list[tuple[int, int]] = []
         self._new_texts: list[tuple[int, str]] = []
+        self._absent: set[TaskKey] = set()
         (self._next_id,) = db.execute("SELECT coalesce(max(id), 0) + 1 FROM task").fetchone()
 
     def absorb(self, facts: Sequence[Fact], replica: Replica) -> list[int]:
@@ -73,7 +77,7 @@ class TaskTable:
             if key is None:
                 rows.append(NO_TASK)
                 continue
-            task = self._by_key.get(key) or self._find(key) or self._create(key, replica)
+            task = self._by_key.get(key) or self.find(key) or self._create(key, replica)
             if task.context_id is None and fact.context_id is not None:
                 self._new_texts.append((2 * task.id + 1, fact.context_id))
             task.absorb(fact)
@@ -90,7 +94,7 @@ class TaskTable:
         The checker may split incarnations further than the replicas did: then it is the last
         incarnation they reported up to that one.
         """
-        task = self._find(key)
+        task = self.find(key)
         if task is None:
             stored = self.incarnations(key)
             if not stored:
@@ -109,9 +113,28 @@ class TaskTable:
         ).fetchall()
         found = {}
         for (incarnation,) in rows:
-            task = self._find(replace(key, incarnation=incarnation))
+            task = self.find(replace(key, incarnation=incarnation))
             assert task is not None
             found[incarnation] = task
+        return found
+
+    def stored(self, keys: Collection[TaskKey]) -> list[TaskKey]:
+        """Every incarnation that is stored under the ids of these keys.
+
+        Remembers which of the keys are not, so that making them needs no second look.
+        """
+        wanted = {(key.task_id, key.owner, key.store) for key in keys}
+        found = []
+        ids = list({key.task_id for key in keys})
+        for start in range(0, len(ids), _PARAMETERS):
+            some = ids[start : start + _PARAMETERS]
+            rows = self._db.execute(
+                "SELECT task_id, owner, store, incarnation FROM task"
+                f" WHERE task_id IN ({', '.join('?' * len(some))})",
+                some,
+            )
+            found += [TaskKey(row[2], row[1], row[0], row[3]) for row in rows if row[:3] in wanted]
+        self._absent = set(keys) - set(found)
         return found
 
     def touch(self, task: TaskSummary) -> None:
@@ -161,6 +184,7 @@ class TaskTable:
         self._new_pairs.clear()
         self._db.executemany("INSERT INTO task_text (rowid, text) VALUES (?, ?)", self._new_texts)
         self._new_texts.clear()
+        self._absent.clear()
         self._evict()
 
     def _count(self, task: TaskSummary) -> None:
@@ -176,9 +200,10 @@ class TaskTable:
         for key in list(islice(self._by_key, max(0, len(self._by_key) - REMEMBERED))):
             del self._by_key[key]
 
-    def _find(self, key: TaskKey) -> TaskSummary | None:
+    def find(self, key: TaskKey) -> TaskSummary | None:
+        """The row of a task, or None when it is not stored."""
         task = self._by_key.get(key)
-        if task is None:
+        if task is None and key not in self._absent:
             task = self._load(key)
             if task is not None:
                 self._by_key[key] = task
@@ -187,6 +212,7 @@ class TaskTable:
     def _create(self, key: TaskKey, replica: Replica) -> TaskSummary:
         task = TaskSummary(self._next_id, replica.id, replica.run)
         self._next_id += 1
+        self._absent.discard(key)
         self._by_key[key] = task
         self._new[task.id] = key, task
         self._new_texts.append((2 * task.id, f"{key.task_id}\n{key.owner}"))

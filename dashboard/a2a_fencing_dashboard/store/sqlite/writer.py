@@ -6,7 +6,6 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import repeat
 
 from a2a_fencing.checker import Finding
@@ -32,12 +31,14 @@ class Writer:
     def known(self, ids: Collection[str]) -> set[str]:
         """Which of these fact ids are stored already."""
         found = set()
+        replica, last = None, None
         for fact_id in ids:
             try:
                 instance, n = split_id(fact_id)
             except MalformedFactError:
                 continue
-            replica = self._replicas.find(instance)
+            if instance != last:  # those of one replica come together
+                replica, last = self._replicas.find(instance), instance
             if replica is not None and n in replica.received:
                 found.add(fact_id)
         return found
@@ -46,16 +47,16 @@ class Writer:
         """All facts of these tasks in any incarnation, and the findings that stand for them."""
         facts: list[Fact] = []
         findings: list[Finding] = []
-        for key in keys:
-            for incarnation, task in self._tasks.incarnations(key).items():
-                rows = self._db.execute(
-                    "SELECT instance, n, body FROM fact JOIN replica ON replica.id = fact.replica"
-                    " WHERE task = ?",
-                    (task.id,),
-                )
-                stored = replace(key, incarnation=incarnation)
-                facts += [codec.decode(body, replica=r, n=n, task=stored) for r, n, body in rows]
-                findings += self._findings.of(task.id, key)
+        for key in self._tasks.stored(keys):
+            task = self._tasks.find(key)
+            assert task is not None
+            rows = self._db.execute(
+                "SELECT instance, n, body FROM fact JOIN replica ON replica.id = fact.replica"
+                " WHERE task = ?",
+                (task.id,),
+            )
+            facts += [codec.decode(body, replica=r, n=n, task=key) for r, n, body in rows]
+            findings += self._findings.of(task.id, key)
         return Past(facts, findings)
 
     def reports(self) -> list[Reported]:
