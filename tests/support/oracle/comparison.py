@@ -1,0 +1,257 @@
+"""Hooks and checker together against the log: what was missed, and what was claimed falsely."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from a2a_fencing import conventions as c
+from a2a_fencing.checker import Finding, Report
+from a2a_fencing.facts import Fact
+from support.oracle.record import Record, TaskId, Write
+from support.oracle.writes import Labels, Reported, compare_writes
+
+
+@dataclass(slots=True)
+class Score:
+    """One rule against the log.
+
+    Attributes:
+        logged: How often it was violated.
+        missed: Violations that were not found.
+        claimed: How many findings there are.
+        false: Findings of what did not happen.
+        proven: How many of these were called proven.
+    """
+
+    logged: int = 0
+    missed: list[str] = field(default_factory=list)
+    claimed: int = 0
+    false: list[str] = field(default_factory=list)
+    proven: int = 0
+
+    @property
+    def found(self) -> int:
+        """How many violations were found."""
+        return self.logged - len(self.missed)
+
+    @property
+    def true(self) -> int:
+        """How many findings are true."""
+        return self.claimed - len(self.false)
+
+    def refute(self, finding: Finding) -> None:
+        """Counts a finding of what did not happen."""
+        self.false.append(f"{finding.task.task_id} ({finding.certainty}): {finding.explanation}")
+        self.proven += finding.certainty == c.PROVEN
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What was found against what happened; what has to do with raw SQL is counted apart.
+
+    Attributes:
+        tasks, writes: How many the log has.
+        reported: What became of the replicas' writes.
+        overwritten: Terminal states that a replica wrote over a replica's.
+        as_fork: Those of them that were missed, but told as a version given twice.
+        forked: Versions that replicas gave twice; without the tasks of raw SQL.
+        mutated: Tasks in which a replica saved a terminal state again; without the tasks of raw SQL.
+        over_raw: Terminal states of raw SQL that a replica wrote over: only a read could tell.
+        by_raw: Terminal states that raw SQL wrote over.
+        unseen: Tasks that raw SQL changed, and those with a finding that says that somebody did.
+        lost: Overwrites whose writer was killed before it told, by the verdict of the task.
+        fine: Tasks that replicas overwrote and that pass for fine.
+    """
+
+    tasks: int
+    writes: int
+    reported: Reported
+    overwritten: Score = field(default_factory=Score)
+    as_fork: int = 0
+    forked: Score = field(default_factory=Score)
+    mutated: Score = field(default_factory=Score)
+    over_raw: Score = field(default_factory=Score)
+    by_raw: int = 0
+    unseen: Score = field(default_factory=Score)
+    lost: Counter[str] = field(default_factory=Counter)
+    fine: list[str] = field(default_factory=list)
+
+    @property
+    def overwritten_by_replicas(self) -> int:
+        """Every terminal state that a replica wrote over a replica's, also those that were lost."""
+        return self.overwritten.logged + self.lost.total()
+
+    @property
+    def proven_falsely(self) -> int:
+        """False claims that were called proven, also about tasks of raw SQL."""
+        scores = (self.overwritten, self.forked, self.mutated, self.over_raw, self.unseen)
+        return sum(score.proven for score in scores)
+
+
+def compare(
+    record: Record,
+    facts: Sequence[Fact],
+    findings: Collection[Finding],
+    report: Report,
+    killed: set[str],
+) -> Comparison:
+    """Compares.
+
+    Args:
+        record: What the log says.
+        facts: All facts that were received.
+        findings: What was concluded from them.
+        report: The verdicts.
+        killed: Labels of the processes that were killed.
+    """
+    labels = Labels(facts)
+    reported = compare_writes(record, facts, labels, killed)
+    comparing = _Comparing(
+        record, {fact.id: fact for fact in facts}, labels, reported, findings, _verdicts(report)
+    )
+    comparing.overwritten()
+    comparing.forked()
+    comparing.mutated()
+    comparing.unseen()
+    return comparing.result
+
+
+class _Comparing:
+    def __init__(
+        self,
+        record: Record,
+        facts: dict[str, Fact],
+        labels: Labels,
+        reported: Reported,
+        findings: Collection[Finding],
+        verdicts: dict[TaskId, str],
+    ) -> None:
+        self._record = record
+        self._facts = facts
+        self._labels = labels
+        self._findings = findings
+        self._verdicts = verdicts
+        self._lost = {(write.task, write.version, write.who) for write in reported.lost}
+        self.result = Comparison(len(record.tasks), len(record.writes), reported)
+
+    def overwritten(self) -> None:
+        """Each overwrite in the log takes a finding that says just this."""
+        result = self.result
+        claims = self._of(c.TERMINAL_OVERWRITTEN)
+        forked = {_place(finding) for finding in self._of(c.VERSION_FORK)}
+        for write in self._record.writes:
+            if not write.overwrites:
+                continue
+            if write.raw:
+                result.by_raw += 1
+                continue
+            claim = next((claim for claim in claims if self._says(claim, write)), None)
+            if claim is not None:
+                claims.remove(claim)
+            if self._is_lost(write):
+                result.lost[self._verdicts.get(write.task, c.UNKNOWN)] += 1
+            else:
+                by_victim = result.overwritten if write.victim_is_replica else result.over_raw
+                by_victim.logged += 1
+                by_victim.claimed += claim is not None
+                if claim is None:
+                    by_victim.missed.append(str(write))
+                    result.as_fork += write.victim_is_replica and not forked.isdisjoint(
+                        (write.task, f"v{version}") for version in _neighbours(write)
+                    )
+            if write.victim_is_replica and self._verdicts.get(write.task) == c.FINE:
+                result.fine.append(str(write))
+        for claim in claims:
+            score = result.over_raw if _task(claim) in self._record.raw else result.overwritten
+            score.claimed += 1
+            score.refute(claim)
+
+    def forked(self) -> None:
+        """Versions given twice, where no raw SQL moved versions."""
+        score, raw = self.result.forked, self._record.raw
+        logged = {
+            (write.task, f"v{write.version}"): write
+            for write in self._record.writes
+            if write.forks and write.task not in raw and not self._is_lost(write)
+        }
+        claims = {_place(claim): claim for claim in self._of(c.VERSION_FORK) if _task(claim) not in raw}
+        score.logged, score.claimed = len(logged), len(claims)
+        score.missed = [str(logged[place]) for place in logged.keys() - claims.keys()]
+        for place in claims.keys() - logged.keys():
+            score.refute(claims[place])
+
+    def mutated(self) -> None:
+        """Tasks in which a terminal state was saved again; of several times in a row one is told."""
+        score, raw = self.result.mutated, self._record.raw
+        logged = {
+            write.task: write
+            for write in self._record.writes
+            if write.repeats and write.task not in raw and not self._is_lost(write)
+        }
+        self._by_task(score, logged, self._of(c.TERMINAL_MUTATED), excused=raw)
+
+    def unseen(self) -> None:
+        """Tasks that were changed past the SDK; what a killed replica did not tell is unseen, too."""
+        logged = {write.task: write for write in self._record.writes if write.raw}
+        lost = {task for task, _, _ in self._lost} - logged.keys()
+        self._by_task(self.result.unseen, logged, self._of(c.UNSEEN_WRITER), excused=lost)
+
+    # --- within ---
+
+    def _by_task(
+        self,
+        score: Score,
+        logged: dict[TaskId, Write],
+        findings: Iterable[Finding],
+        excused: Collection[TaskId],
+    ) -> None:
+        claims = {_task(claim): claim for claim in findings if _task(claim) not in excused}
+        score.logged, score.claimed = len(logged), len(claims)
+        score.missed = [str(logged[task]) for task in logged.keys() - claims.keys()]
+        for task in claims.keys() - logged.keys():
+            score.refute(claims[task])
+
+    def _of(self, rule: str) -> list[Finding]:
+        return [finding for finding in self._findings if finding.rule == rule]
+
+    def _is_lost(self, write: Write) -> bool:
+        return (write.task, write.version, write.who) in self._lost
+
+    def _says(self, claim: Finding, write: Write) -> bool:
+        """Whether the finding is about this write: task, version, state and writer."""
+        if _place(claim) != (write.task, f"v{write.version}"):
+            return False
+        witness = (self._facts[identity] for identity in claim.witness if identity in self._facts)
+        return any(
+            fact.kind == c.WRITE
+            and fact.state == write.state
+            and fact.version in (None, write.version)
+            and self._labels.of(fact) == write.who
+            for fact in witness
+        )
+
+
+def _neighbours(write: Write) -> Iterable[int]:
+    """The write's version and the one before: where a fork shows that the order is not certain."""
+    return (write.version, write.version - 1) if write.version is not None else ()
+
+
+def _verdicts(report: Report) -> dict[TaskId, str]:
+    """The worst verdict over the incarnations of each task id."""
+    order = (c.VIOLATED, c.UNKNOWN, c.FINE)
+    worst: dict[TaskId, str] = {}
+    for key, verdict in report.verdicts.items():
+        task = (key.owner, key.task_id)
+        worst[task] = min(worst.get(task, c.FINE), verdict, key=order.index)
+    return worst
+
+
+def _task(finding: Finding) -> TaskId:
+    return finding.task.owner, finding.task.task_id
+
+
+def _place(finding: Finding) -> tuple[TaskId, str]:
+    """Task and version of a finding about a version."""
+    return _task(finding), finding.key.partition(" ")[0]
