@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.ui import links
-from support.pages import everything, task_query, texts
+from support.pages import everything, texts
 
 
 def test_alerts_are_grouped_by_task_newest_first(open_page, cluster, stored):
@@ -42,20 +42,3 @@ def test_an_alert_shows_all_that_is_wrong_with_its_task(open_page, cluster, stor
     rules = [text for text in told if text in c.RULES]
     assert rules[:2] == [c.TERMINAL_OVERWRITTEN, c.ANSWER_CONTRADICTED]
     assert sum("was overwritten by" in text for text in told) == 1
-
-
-def test_a_long_story_leaves_out_what_matters_least(open_page, cluster, stored):
-    task = cluster.task("long-story")
-    task.write(cluster.a, c.WORKING, None, 1)
-    task.write(cluster.b, c.CANCELED, 1, 2, origin=c.FROM_CANCEL_REMOTE)
-    for _ in range(20):
-        task.read(cluster.a, c.CANCELED, 2)
-    task.refused(cluster.a, c.WORKING, 1, event_kind=c.ARTIFACT_EVENT)
-    task.write(cluster.a, c.COMPLETED, 2, 3)
-    stored()
-    (story,) = [
-        text for text in texts(open_page(links.TASK, **task_query(task))) if "which became" in text
-    ]
-    assert story.count("\n") == 2
-    assert "api-0's artifact-update on v1 was refused" in story
-    assert story.endswith("api-0 wrote COMPLETED on v2, which became v3.")

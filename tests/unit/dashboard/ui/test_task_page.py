@@ -93,3 +93,20 @@ def test_a_task_with_many_facts_says_how_many_are_shown(open_page, cluster, stor
     assert "showing 101 to 2,100 of 2,100 facts" in everything(app)
     assert any("showing facts 1,901 to 2,100 of 2,100" in text for text in texts(app))
     assert len(app.dataframe[0].value) == 2_000
+
+
+def test_a_long_story_leaves_out_what_matters_least(open_page, cluster, stored):
+    task = cluster.task("long-story")
+    task.write(cluster.a, c.WORKING, None, 1)
+    task.write(cluster.b, c.CANCELED, 1, 2, origin=c.FROM_CANCEL_REMOTE)
+    for _ in range(20):
+        task.read(cluster.a, c.CANCELED, 2)
+    task.refused(cluster.a, c.WORKING, 1, event_kind=c.ARTIFACT_EVENT)
+    task.write(cluster.a, c.COMPLETED, 2, 3)
+    stored()
+    (story,) = [
+        text for text in texts(open_page(links.TASK, **task_query(task))) if "which became" in text
+    ]
+    assert story.count("\n") == 2
+    assert "api-0's artifact-update on v1 was refused" in story
+    assert story.endswith("api-0 wrote COMPLETED on v2, which became v3.")
