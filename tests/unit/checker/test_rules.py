@@ -61,6 +61,19 @@ def test_a_state_the_writer_did_not_know_is_known_from_who_stored_it() -> None:
     assert finding.witness == ("A:1", "B:1")
 
 
+def test_what_only_another_replica_knew_a_missing_fact_could_refute() -> None:
+    """The task may have been deleted and created again in between: nobody here could tell."""
+    tale = Tale()
+    a, b = tale.replica("A"), tale.replica("B")
+    a.write(C, to=1)
+    lost = b.heartbeat()
+    b.write(W, 1, 2, base_state=None)
+
+    report = check(fact for fact in tale.facts if fact is not lost)
+
+    assert only(report, c.TERMINAL_OVERWRITTEN).certainty == c.SUSPECTED
+
+
 def test_each_end_that_is_rewritten_is_told_once() -> None:
     tale = Tale()
     a = tale.replica("A")
