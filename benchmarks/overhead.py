@@ -72,6 +72,7 @@ async def run(mode: str, dsn: str, tasks: int, endpoint: str) -> dict[str, float
 
     for _ in range(WARM_UP):
         await one()
+    statements = count_statements(engine)
     before, facts = time.process_time(), last_fact(mode)
     for _ in range(tasks):
         await one()
@@ -83,7 +84,25 @@ async def run(mode: str, dsn: str, tasks: int, endpoint: str) -> dict[str, float
     facts = last_fact(mode) - facts
     await handler.aclose()
     await engine.dispose()
-    return {"cpu_ms": cpu / tasks * 1e3, "facts": facts / tasks, "spans": SPANS / (tasks + WARM_UP)}
+    return {
+        "cpu_ms": cpu / tasks * 1e3,
+        "facts": facts / tasks,
+        "spans": SPANS / (tasks + WARM_UP),
+        "sql": len(statements) / tasks,
+    }
+
+
+def count_statements(engine) -> list[None]:
+    """One item for each SQL statement from now on: what is refused or observed must not add any."""
+    from sqlalchemy import event
+
+    statements: list[None] = []
+
+    def note(*_) -> None:
+        statements.append(None)
+
+    event.listen(engine.sync_engine, "before_cursor_execute", note)
+    return statements
 
 
 SPANS = 0
@@ -177,12 +196,15 @@ def compare(arguments: argparse.Namespace) -> None:
     bare = statistics.median(result["cpu_ms"] for result in results[BARE])
     print(f"{arguments.rounds} rounds of {arguments.tasks} tasks, {WRITES} writes a task, "
           f"{arguments.dsn or 'SQLite'}, Python {sys.version.split()[0]}")  # fmt: skip
-    print(f"{'':20} {'CPU ms/task':>12} {'to bare':>9} {'facts/task':>11} {'spans/task':>11}")
+    print(f"{'':20} {'CPU ms/task':>12} {'to bare':>9} {'facts/task':>11} {'spans/task':>11}"
+          f" {'SQL/task':>9}")
     for mode in modes:
         cpu = statistics.median(result["cpu_ms"] for result in results[mode])
         facts = statistics.median(result["facts"] for result in results[mode])
         spans = statistics.median(result["spans"] for result in results[mode])
-        print(f"{mode:20} {cpu:12.2f} {(cpu / bare - 1) * 100:+8.1f}% {facts:11.1f} {spans:11.1f}")
+        sql = statistics.median(result["sql"] for result in results[mode])
+        print(f"{mode:20} {cpu:12.2f} {(cpu / bare - 1) * 100:+8.1f}% {facts:11.1f} {spans:11.1f}"
+              f" {sql:9.1f}")  # fmt: skip
     print(f"facts the receiver stored: {stored}")
 
 
