@@ -6,34 +6,29 @@ are one write: the outermost call is what the caller got, the innermost what was
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from typing import Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
-from opentelemetry.trace import Span, Status, StatusCode
 
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors, recorder
-from a2a_fencing.facts import Fact, TaskKey, Version
+from a2a_fencing.facts import TaskKey
 from a2a_fencing.guard import in_force
 from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks import write as writes
 from a2a_fencing.hooks.memory import TaskMemory
+from a2a_fencing.hooks.outcome import WriteOutcomes, record_read
 from a2a_fencing.hooks.patches import Patches
-from a2a_fencing.hooks.refusal import Attempt, Refusal, explain
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError, TaskStore, VersionedTaskStore
 from a2a_fencing.hooks.store_rule import StoreRule
 from a2a_fencing.hooks.stores import StoreIdentities
-from a2a_fencing.hooks.tasks import event_kind, state_of, version_of
-from a2a_fencing.hooks.write import Write
+from a2a_fencing.hooks.tasks import state_of, version_of
+from a2a_fencing.hooks.write import Write, inside_store, is_inside_store
 from a2a_fencing.recorder import Recorder
 
 Method = Callable[..., Awaitable[Any]]
-
-_inside: ContextVar[bool] = ContextVar("a2a_fencing_inside_store", default=False)
 
 
 class StoreHooks:
@@ -49,7 +44,8 @@ class StoreHooks:
         self._memory = memory
         self._identities = identities
         self._audit = audit
-        self._rule = StoreRule(memory, _inside)
+        self._outcomes = WriteOutcomes(memory)
+        self._rule = StoreRule(memory)
 
     def install(self, patches: Patches) -> None:
         """Hooks every override of the abstract store methods, in classes that exist and come later."""
@@ -105,18 +101,18 @@ class StoreHooks:
         otel_token = otel_context.attach(trace.set_span_in_context(write.span))
         try:
             if guarded:
-                self._hold_back(rec, write)
+                self._outcomes.held_back(rec, write)
                 raise ConcurrentTaskModificationError(task.id)
             result = await wrapped(*args, **kwargs)
         except ConcurrentTaskModificationError as error:
             if not guarded:
-                await self._refused(rec, write, error)
+                await self._outcomes.refused(rec, write, error)
             raise
         except BaseException as error:
-            self._failed(rec, write, error)
+            self._outcomes.failed(rec, write, error)
             raise
         else:
-            self._returned(rec, write, result)
+            self._outcomes.returned(rec, write, result)
             return result
         finally:
             otel_context.detach(otel_token)
@@ -168,169 +164,28 @@ class StoreHooks:
             ),
         )
 
-    def _hold_back(self, rec: Recorder, write: Write) -> None:
-        try:
-            self._record(rec, write, c.TERMINAL_REJECTED, reason=c.TERMINAL)
-        except Exception as failure:
-            internal_errors.report("after a save held back", failure)
-
-    def _returned(self, rec: Recorder, write: Write, result: Any) -> None:
-        """The caller was told that the write succeeded."""
-        try:
-            if write.inner_error is not None:
-                # An outer layer swallowed what the innermost one refused or failed at.
-                refused = isinstance(write.inner_error, ConcurrentTaskModificationError)
-                outcome = c.CONFLICT if refused else c.UNKNOWN
-                self._record(rec, write, outcome, reason=c.UNEXPLAINED if refused else None)
-                return
-            self._accepted(rec, write, _version(result))
-        except Exception as error:
-            internal_errors.report("after a save", error)
-
-    def _accepted(self, rec: Recorder, write: Write, version: Version, **values: Any) -> None:
-        fact = self._record(
-            rec,
-            write,
-            c.ACCEPTED,
-            version=version,
-            versioned=False if version is None else None,
-            **values,
-        )
-        self._memory.saw(write.key, version, write.state, fact.id)
-        self._memory.resolve(write.key)
-        if write.turn is not None and write.turn.key == write.key:
-            write.turn.version, write.turn.state = version, write.state
-        if _left_terminal(fact):
-            known = write.base_known
-            rec.violation(
-                write.span,
-                task=write.key,
-                rule=c.TERMINAL_OVERWRITTEN,
-                witness=tuple(i for i in (known.fact_id if known else None, fact.id) if i),
-                writer=fact.writer,
-                state=fact.state,
-                base_state=fact.base_state,
-                version=version,
-                base_version=fact.base_version,
-            )
-
-    async def _refused(self, rec: Recorder, write: Write, error: BaseException) -> None:
-        """The caller was told that somebody else wrote; find out what really was the matter."""
-        if write.was_stored:
-            self._failed(rec, write, error)  # an inner layer had stored it before an outer one refused
-            return
-        token = _inside.set(True)
-        try:
-            refusal = await explain(
-                Attempt(
-                    write.store,
-                    write.context,
-                    write.task,
-                    write.base,
-                    retried=write.open_try > 0 or self._left_open(write),
-                )
-            )
-        except BaseException:
-            self._record_refusal(rec, write, Refusal(c.CONFLICT, c.UNEXPLAINED))
-            raise
-        finally:
-            _inside.reset(token)
-        try:
-            self._record_refusal(rec, write, refusal)
-        except Exception as failure:
-            internal_errors.report("after a refused save", failure)
-
-    def _record_refusal(self, rec: Recorder, write: Write, refusal: Refusal) -> None:
-        outcome, reason = refusal.outcome, refusal.reason
-        own = reason == c.OWN_COMMIT
-        if write.open_try:
-            # An error, after which the store tried again, may have hidden that this try was committed.
-            self._record(rec, write, c.UNKNOWN, attempt=write.open_try)
-            if reason == c.UNEXPLAINED:
-                self._memory.leave_open(write.key, write.base)
-                return
-        version = refusal.stored_version if own else None
-        fact = self._record(rec, write, outcome, reason=reason, version=version)
-        if refusal.stored_state is None:
-            return
-        self._memory.saw(
-            write.key, refusal.stored_version, refusal.stored_state, fact.id if own else None
-        )
-        self._memory.resolve(write.key)
-        self._record_read(
-            rec, write.key, write.writer, c.REFUSAL_PROBE,
-            refusal.stored_version, refusal.stored_state, write.span,
-        )  # fmt: skip
-
-    def _failed(self, rec: Recorder, write: Write, error: BaseException) -> None:
-        """The caller got an error that says nothing of what is stored, or its own cancellation."""
-        try:
-            error_type = type(error).__qualname__
-            if write.was_stored:
-                self._accepted(rec, write, _version(write.stored), error_type=error_type)
-                return
-            if isinstance(write.inner_error, ConcurrentTaskModificationError):
-                self._record(rec, write, c.CONFLICT, reason=c.UNEXPLAINED, error_type=error_type)
-                return
-            write.span.set_status(Status(StatusCode.ERROR, error_type))
-            self._record(rec, write, c.UNKNOWN, error_type=error_type)
-            self._memory.leave_open(write.key, write.base)
-        except Exception as failure:
-            internal_errors.report("after a failed save", failure)
-
-    def _record(self, rec: Recorder, write: Write, outcome: str, **values: Any) -> Fact:
-        scope = scopes.current()
-        known = write.base_known
-        values.setdefault("attempt", write.attempt)
-        return rec.record(
-            c.WRITE,
-            write.span,
-            task=write.key,
-            writer=write.writer,
-            context_id=write.task.context_id or None,
-            state=write.state,
-            base_version=write.base,
-            base_state=known.state if known is not None else None,
-            outcome=outcome,
-            origin=scope.origin if scope is not None else c.DIRECT,
-            event_kind=event_kind(write.event),
-            duration_ns=time.perf_counter_ns() - write.started_ns,
-            **values,
-        )
-
-    def _left_open(self, write: Write) -> bool:
-        open_base = self._memory.open_base(write.key)
-        if open_base is False:
-            return False
-        return write.base is None if open_base is True else write.base == open_base
-
     async def _audit_read(self, rec: Recorder, write: Write) -> None:
         """Re-reads the stored task before the write, to find writers that bypass the SDK."""
-        token = _inside.set(True)
         try:
-            stored = await write.store.get(write.task.id, write.context)
+            with inside_store():
+                stored = await write.store.get(write.task.id, write.context)
         except Exception:
             return  # the store cannot be read (its tables may not exist yet); the save will tell
-        finally:
-            _inside.reset(token)
         if stored is not None:
             task = getattr(stored, "task", stored)
             version = version_of(getattr(stored, "version", None))
             state = state_of(task)
-            self._record_read(rec, write.key, write.writer, c.AUDIT, version, state, write.span)
+            record_read(rec, write.key, write.writer, c.AUDIT, version, state, write.span)
 
     # --- get ---
 
     async def get(self, wrapped: Method, store: Any, args: Any, kwargs: Any) -> Any:
         """Around a read: remembers what is stored; a fact only where the read decides something."""
         rec = recorder.active()
-        if rec is None or _inside.get():
+        if rec is None or is_inside_store():
             return await wrapped(*args, **kwargs)
-        token = _inside.set(True)
-        try:
+        with inside_store():
             stored = await wrapped(*args, **kwargs)
-        finally:
-            _inside.reset(token)
         try:
             if stored is not None:
                 self._saw(rec, store, stored, args, kwargs)
@@ -354,36 +209,22 @@ class StoreHooks:
             if scope is not None:
                 scope.read_as = None
             span = scope.turn.span if scope is not None and scope.turn is not None else None
-            self._record_read(rec, key, self.writer_of(rec, store), origin, version, state, span)
-
-    def _record_read(
-        self,
-        rec: Recorder,
-        key: TaskKey,
-        writer: str,
-        origin: str,
-        version: Version,
-        state: str,
-        span: Span | None,
-    ) -> None:
-        rec.record(c.READ, span, task=key, writer=writer, origin=origin, version=version, state=state)
+            record_read(rec, key, self.writer_of(rec, store), origin, version, state, span)
 
     # --- delete ---
 
     async def delete(self, wrapped: Method, store: Any, args: Any, kwargs: Any) -> Any:
         """Around a deletion, which ends the task's incarnation."""
         rec = recorder.active()
-        if rec is None or _inside.get():
+        if rec is None or is_inside_store():
             return await wrapped(*args, **kwargs)
-        token = _inside.set(True)
-        try:
-            result = await wrapped(*args, **kwargs)
-        except Exception as error:
-            if await _is_gone(store, args, kwargs):
-                self._deleted(rec, store, args, kwargs, error_type=type(error).__qualname__)
-            raise
-        finally:
-            _inside.reset(token)
+        with inside_store():
+            try:
+                result = await wrapped(*args, **kwargs)
+            except Exception as error:
+                if await _is_gone(store, args, kwargs):
+                    self._deleted(rec, store, args, kwargs, error_type=type(error).__qualname__)
+                raise
         self._deleted(rec, store, args, kwargs)
         return result
 
@@ -422,17 +263,3 @@ async def _is_gone(store: Any, args: Any, kwargs: Any) -> bool:
         return await store.get(*_which(args, kwargs)) is None
     except Exception:
         return False  # it cannot be told
-
-
-def _version(result: Any) -> Version:
-    """The version that a save returned; None from a store that keeps none."""
-    return version_of(result) if hasattr(result, "is_missing") else None
-
-
-def _left_terminal(fact: Fact) -> bool:
-    """Whether this accepted write alone shows that a terminal state was replaced by another.
-
-    A cancel ignores the base version by contract, so its base says nothing of what it replaced.
-    """
-    replaced_is_base = fact.state != c.CANCELED or fact.version is None
-    return replaced_is_base and fact.base_state in c.TERMINAL_STATES and fact.base_state != fact.state

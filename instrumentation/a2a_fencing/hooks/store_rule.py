@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextvars import ContextVar
 
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
@@ -12,7 +11,7 @@ from a2a_fencing.hooks.memory import Known, TaskMemory
 from a2a_fencing.hooks.sdk import VersionedDatabaseTaskStore
 from a2a_fencing.hooks.stores import is_versioned
 from a2a_fencing.hooks.tasks import state_of, version_of
-from a2a_fencing.hooks.write import Write
+from a2a_fencing.hooks.write import Write, inside_store
 
 _log = logging.getLogger("a2a_fencing")
 
@@ -25,12 +24,10 @@ class StoreRule:
 
     Args:
         memory: What this process knows of stored tasks.
-        reading: Set while the rule itself reads, so that nobody takes it for the host's read.
     """
 
-    def __init__(self, memory: TaskMemory, reading: ContextVar[bool]) -> None:
+    def __init__(self, memory: TaskMemory) -> None:
         self._memory = memory
-        self._reading = reading
         self._complained = False
 
     async def holds_back(self, write: Write) -> bool:
@@ -48,14 +45,12 @@ class StoreRule:
 
     async def _read(self, write: Write) -> Known | None:
         """Asks the store for what was forgotten; the base only, since others are refused anyway."""
-        token = self._reading.set(True)
         try:
-            stored = await write.store.get(write.task.id, write.context)
+            with inside_store():
+                stored = await write.store.get(write.task.id, write.context)
         except Exception as error:
             internal_errors.report("read for the guard", error)
             return None
-        finally:
-            self._reading.reset(token)
         if stored is not None and version_of(stored.version) == write.base:
             self._memory.saw(write.key, write.base, state_of(stored.task))
         return self._memory.at(write.key, write.base)

@@ -7,7 +7,8 @@ adapter swallows, translates or refuses.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -149,3 +150,21 @@ def current() -> Write | None:
 
 enter = _current.set
 leave = _current.reset
+
+
+_inside: ContextVar[bool] = ContextVar("a2a_fencing_inside_store", default=False)
+
+
+def is_inside_store() -> bool:
+    """Whether a call into a store is under way, so that what it calls in turn is part of it."""
+    return _inside.get()
+
+
+@contextmanager
+def inside_store() -> Iterator[None]:
+    """Marks a call into a store, or a read of our own, while the block runs."""
+    token = _inside.set(True)
+    try:
+        yield
+    finally:
+        _inside.reset(token)

@@ -1,0 +1,186 @@
+"""What a logical write came to, as facts: accepted, refused and why, or unknown."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from opentelemetry.trace import Span, Status, StatusCode
+
+from a2a_fencing import conventions as c
+from a2a_fencing import internal_errors
+from a2a_fencing.facts import Fact, TaskKey, Version
+from a2a_fencing.hooks import scope as scopes
+from a2a_fencing.hooks.memory import TaskMemory
+from a2a_fencing.hooks.refusal import Attempt, Refusal, explain
+from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
+from a2a_fencing.hooks.tasks import event_kind, version_of
+from a2a_fencing.hooks.write import Write, inside_store
+from a2a_fencing.recorder import Recorder
+
+
+class WriteOutcomes:
+    """Records how writes ended and remembers what they left in the store.
+
+    Args:
+        memory: What this process knows of stored tasks.
+    """
+
+    def __init__(self, memory: TaskMemory) -> None:
+        self._memory = memory
+
+    def held_back(self, rec: Recorder, write: Write) -> None:
+        """The guard refused it before the store was asked."""
+        try:
+            self._record(rec, write, c.TERMINAL_REJECTED, reason=c.TERMINAL)
+        except Exception as failure:
+            internal_errors.report("after a save held back", failure)
+
+    def returned(self, rec: Recorder, write: Write, result: Any) -> None:
+        """The caller was told that the write succeeded."""
+        try:
+            if write.inner_error is not None:
+                # An outer layer swallowed what the innermost one refused or failed at.
+                refused = isinstance(write.inner_error, ConcurrentTaskModificationError)
+                outcome = c.CONFLICT if refused else c.UNKNOWN
+                self._record(rec, write, outcome, reason=c.UNEXPLAINED if refused else None)
+                return
+            self._accepted(rec, write, _version(result))
+        except Exception as error:
+            internal_errors.report("after a save", error)
+
+    def _accepted(self, rec: Recorder, write: Write, version: Version, **values: Any) -> None:
+        fact = self._record(
+            rec,
+            write,
+            c.ACCEPTED,
+            version=version,
+            versioned=False if version is None else None,
+            **values,
+        )
+        self._memory.saw(write.key, version, write.state, fact.id)
+        self._memory.resolve(write.key)
+        if write.turn is not None and write.turn.key == write.key:
+            write.turn.version, write.turn.state = version, write.state
+        if _left_terminal(fact):
+            known = write.base_known
+            rec.violation(
+                write.span,
+                task=write.key,
+                rule=c.TERMINAL_OVERWRITTEN,
+                witness=tuple(i for i in (known.fact_id if known else None, fact.id) if i),
+                writer=fact.writer,
+                state=fact.state,
+                base_state=fact.base_state,
+                version=version,
+                base_version=fact.base_version,
+            )
+
+    async def refused(self, rec: Recorder, write: Write, error: BaseException) -> None:
+        """The caller was told that somebody else wrote; find out what really was the matter."""
+        if write.was_stored:
+            self.failed(rec, write, error)  # an inner layer had stored it before an outer one refused
+            return
+        retried = write.open_try > 0 or self._left_open(write)
+        attempt = Attempt(write.store, write.context, write.task, write.base, retried)
+        try:
+            with inside_store():
+                refusal = await explain(attempt)
+        except BaseException:
+            self._record_refusal(rec, write, Refusal(c.CONFLICT, c.UNEXPLAINED))
+            raise
+        try:
+            self._record_refusal(rec, write, refusal)
+        except Exception as failure:
+            internal_errors.report("after a refused save", failure)
+
+    def _record_refusal(self, rec: Recorder, write: Write, refusal: Refusal) -> None:
+        outcome, reason = refusal.outcome, refusal.reason
+        own = reason == c.OWN_COMMIT
+        if write.open_try:
+            # An error, after which the store tried again, may have hidden that this try was committed.
+            self._record(rec, write, c.UNKNOWN, attempt=write.open_try)
+            if reason == c.UNEXPLAINED:
+                self._memory.leave_open(write.key, write.base)
+                return
+        version = refusal.stored_version if own else None
+        fact = self._record(rec, write, outcome, reason=reason, version=version)
+        if refusal.stored_state is None:
+            return
+        self._memory.saw(
+            write.key, refusal.stored_version, refusal.stored_state, fact.id if own else None
+        )
+        self._memory.resolve(write.key)
+        record_read(
+            rec, write.key, write.writer, c.REFUSAL_PROBE,
+            refusal.stored_version, refusal.stored_state, write.span,
+        )  # fmt: skip
+
+    def failed(self, rec: Recorder, write: Write, error: BaseException) -> None:
+        """The caller got an error that says nothing of what is stored, or its own cancellation."""
+        try:
+            error_type = type(error).__qualname__
+            if write.was_stored:
+                self._accepted(rec, write, _version(write.stored), error_type=error_type)
+                return
+            if isinstance(write.inner_error, ConcurrentTaskModificationError):
+                self._record(rec, write, c.CONFLICT, reason=c.UNEXPLAINED, error_type=error_type)
+                return
+            write.span.set_status(Status(StatusCode.ERROR, error_type))
+            self._record(rec, write, c.UNKNOWN, error_type=error_type)
+            self._memory.leave_open(write.key, write.base)
+        except Exception as failure:
+            internal_errors.report("after a failed save", failure)
+
+    def _record(self, rec: Recorder, write: Write, outcome: str, **values: Any) -> Fact:
+        scope = scopes.current()
+        known = write.base_known
+        values.setdefault("attempt", write.attempt)
+        return rec.record(
+            c.WRITE,
+            write.span,
+            task=write.key,
+            writer=write.writer,
+            context_id=write.task.context_id or None,
+            state=write.state,
+            base_version=write.base,
+            base_state=known.state if known is not None else None,
+            outcome=outcome,
+            origin=scope.origin if scope is not None else c.DIRECT,
+            event_kind=event_kind(write.event),
+            duration_ns=time.perf_counter_ns() - write.started_ns,
+            **values,
+        )
+
+    def _left_open(self, write: Write) -> bool:
+        open_base = self._memory.open_base(write.key)
+        if open_base is False:
+            return False
+        return write.base is None if open_base is True else write.base == open_base
+
+
+def record_read(
+    rec: Recorder,
+    key: TaskKey,
+    writer: str,
+    origin: str,
+    version: Version,
+    state: str,
+    span: Span | None,
+) -> None:
+    """Records a read that decides something."""
+    rec.record(c.READ, span, task=key, writer=writer, origin=origin, version=version, state=state)
+
+
+def _version(result: Any) -> Version:
+    """The version that a save returned; None from a store that keeps none."""
+    return version_of(result) if hasattr(result, "is_missing") else None
+
+
+def _left_terminal(fact: Fact) -> bool:
+    """Whether this accepted write alone shows that a terminal state was replaced by another.
+
+    A cancel ignores the base version by contract, so its base says nothing of what it replaced.
+    """
+    replaced_is_base = fact.state != c.CANCELED or fact.version is None
+    return replaced_is_base and fact.base_state in c.TERMINAL_STATES and fact.base_state != fact.state
