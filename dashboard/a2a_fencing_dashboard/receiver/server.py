@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import uvicorn
 
 from a2a_fencing_dashboard.ingest import Ingest
@@ -38,6 +40,7 @@ def serve(
         StoreError: The store cannot be used.
         PortTakenError: Somebody else listens on this port.
     """
+    spare_the_collector()
     store = open_store(store_url)
     try:
         receiver = Receiver(Ingest(store), token=token, forward=forward, limits=limits)
@@ -45,6 +48,16 @@ def serve(
             uvicorn.Server(configuration(receiver)).run(sockets=[sock])
     finally:
         store.close()
+
+
+def spare_the_collector() -> None:
+    """Makes this process look for garbage in cycles less often.
+
+    Nearly all objects here are facts, which live for minutes and are in no cycle; with Python's defaults,
+    going through them again and again takes a quarter of all CPU.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def configuration(receiver: Receiver) -> uvicorn.Config:
