@@ -83,6 +83,14 @@ class _Life:
         seen = any(state in stretch.seen.get(version, ()) for stretch in self.stretches)
         return seen or self.wrote(version, state)
 
+    def saw_a_write_of(self, stretch: _Stretch) -> bool:
+        """Whether this life holds a state that the stretch wrote, at its version."""
+        return any(
+            write.state in own.seen.get(version, ())
+            for own in self.stretches
+            for version, write in stretch.writes.items()
+        )
+
     def fits(self, stretch: _Stretch) -> int | None:
         """How many versions the stretch shares with this life; None when one contradicts it."""
         links = 0
@@ -218,6 +226,9 @@ def _only_home(stretch: _Stretch, lives: list[_Life], own: list[_Stretch]) -> _L
     if not stretch.versioned:
         return reachable[0] if len(reachable) == 1 else None
     linked = [life for life in reachable if life.fits(stretch)]
+    if len(linked) > 1:
+        # Both lives may have had what the stretch saw; what it wrote was seen in its own.
+        linked = [life for life in linked if life.saw_a_write_of(stretch)]
     return linked[0] if len(linked) == 1 else None
 
 
