@@ -28,7 +28,7 @@ class Write:
         version: The version made; None when the writer did not care for versions.
         state: The state stored.
         before: The state it replaced, None at the beginning.
-        victim: Label of who had stored that.
+        victim: Label of who had changed it to that.
         forks: Whether this life of the task had this version, or a later one, before.
     """
 
@@ -110,7 +110,10 @@ def _writes(task: TaskId, log: Sequence[Change]) -> Iterator[Write]:
         if state is not None:
             forks = version is not None and version <= highest
             yield Write(task, change.who, version, state, before, victim, forks)
-        before, victim, highest = state, change.who, max(highest, version or 0)
+        if state != before:
+            # Who saves a state again leaves its column alone: it stays the one's who changed it.
+            victim = change.who
+        before, highest = state, max(highest, version or 0)
 
 
 def _row_change_of(version: Change, later: Iterable[Change]) -> Change | None:
