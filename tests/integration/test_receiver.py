@@ -331,7 +331,8 @@ def test_an_endpoint_that_hangs_delays_no_answer(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_that_is_dead_delays_no_answer(tmp_path: Path) -> None:
-    with receiver(tmp_path / "facts.db", forward="http://127.0.0.1:1") as process:
+    limits = Limits(drain_s=0.1)
+    with receiver(tmp_path / "facts.db", forward="http://127.0.0.1:1", limits=limits) as process:
         for n in range(1, 6):
             fact = replace(overwritten().facts[0], id=f"A:{n}")
             body = logs(record(fact)).SerializeToString()

@@ -53,8 +53,8 @@ def serve(
 def spare_the_collector() -> None:
     """Makes this process look for garbage in cycles less often.
 
-    Nearly all objects here are facts, which live for minutes and are in no cycle; with Python's defaults,
-    going through them again and again takes a quarter of all CPU.
+    Nearly all objects here are facts, which live for minutes and are in no cycle; with Python's
+    defaults, going through them again and again takes a quarter of all CPU.
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
