@@ -37,7 +37,8 @@ def main() -> None:
     parser.add_argument("--endpoint", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        print(json.dumps(asyncio.run(run(arguments.child, arguments.dsn, arguments.tasks, arguments.endpoint))))
+        measured = run(arguments.child, arguments.dsn, arguments.tasks, arguments.endpoint)
+        print(json.dumps(asyncio.run(measured)))
     else:
         compare(arguments)
 

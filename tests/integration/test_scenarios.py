@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,21 @@ def test_shows_the_figures_of_the_design(db: Database, scenario: Scenario) -> No
     # A database that was lent is left as it was.
     for table in ("tasks", "task_versions", "task_events"):
         assert asyncio.run(db.run(f"SELECT count(*) FROM {table}"))[0][0] == 0
+
+
+def test_the_command_leaves_logging_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    async def play(dsn: str) -> Figures:
+        seen.append([logging.getLogger(name).level for name in ("a2a", "a2a_fencing")])
+        return Figures()
+
+    only = Scenario(name="only", story="", expected=Figures(), play=play)
+    monkeypatch.setattr("a2a_fencing_dashboard.scenarios.SCENARIOS", (only,))
+    before = [logging.getLogger(name).level for name in ("a2a", "a2a_fencing")]
+    assert cli.main(["scenario"]) == 0
+    assert seen == [[logging.CRITICAL] * 2]
+    assert [logging.getLogger(name).level for name in ("a2a", "a2a_fencing")] == before
 
 
 def test_every_scenario_of_the_design_is_there() -> None:

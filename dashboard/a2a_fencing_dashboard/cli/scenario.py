@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,16 +71,27 @@ def _chosen(name: str | None) -> Sequence[Scenario]:
 def _played(scenarios: Sequence[Scenario], dsn: str | None) -> list[Result]:
     from a2a_fencing_dashboard.demo.database import DatabaseError, prepare
 
-    # The SDK logs what the table shows.
-    logging.getLogger("a2a").setLevel(logging.CRITICAL)
-    logging.getLogger("a2a_fencing").setLevel(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="a2a-fencing-scenario-") as folder:
+    with _quiet(), tempfile.TemporaryDirectory(prefix="a2a-fencing-scenario-") as folder:
         dsn = dsn or f"sqlite+aiosqlite:///{folder}/tasks.sqlite"
         try:
             prepare(dsn)
         except DatabaseError as error:
             raise click.UsageError(f"--dsn: {error}") from error
         return [_result(one, dsn) for one in scenarios]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps out of the terminal what the table shows anyway."""
+    loggers = [logging.getLogger(name) for name in ("a2a", "a2a_fencing")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _result(one: Scenario, dsn: str) -> Result:
