@@ -25,18 +25,22 @@
   };
 
   const drawn = new Set();
-  const seen = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (isIntersecting && !drawn.has(target)) {
-        drawn.add(target);
-        draw(target);
-      }
+  const show = (frame) => {
+    if (!drawn.has(frame)) {
+      drawn.add(frame);
+      draw(frame);
     }
+  };
+
+  const frames = document.querySelectorAll(".timeline");
+  const near = new IntersectionObserver((entries) => {
+    entries.filter((entry) => entry.isIntersecting).forEach((entry) => show(entry.target));
   }, { rootMargin: "600px" });
-  document.querySelectorAll(".timeline").forEach((frame) => seen.observe(frame));
+  frames.forEach((frame) => near.observe(frame));
 
   dark.addEventListener("change", () => drawn.forEach(draw));
   addEventListener("beforeprint", () => {
+    frames.forEach(show);
     document.querySelectorAll("details").forEach((details) => { details.open = true; });
   });
 })();
