@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -253,3 +255,49 @@ def test_a_file_that_cannot_be_written(
 def test_a_format_that_does_not_exist(save: Save, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", save(FINISHED), "--format", "pdf"]) == 2
     assert "'pdf'" in complains_in_one_line(capsys)
+
+
+# --- without the dashboard's libraries
+
+BASE_INSTALL = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"jinja2", "pandas", "plotly", "starlette", "streamlit", "uvicorn"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from a2a_fencing_dashboard.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def on_the_base_install(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", BASE_INSTALL, "check", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit", "sarif"])
+def test_the_base_install_judges(save: Save, form: str) -> None:
+    done = on_the_base_install(save(OVERWRITTEN), "--format", form)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_the_base_install_says_what_a_report_with_timelines_needs(save: Save, tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    done = on_the_base_install(save(OVERWRITTEN), "--html", str(target))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("pip install 'a2a-fencing[dashboard]'\n")
+    assert done.stderr.count("\n") == 1
+    assert not target.exists()
+
+
+def test_a_report_with_timelines(save: Save, tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    assert main(["check", save(OVERWRITTEN), "--html", str(target)]) == 1
+    assert "CANCELED (v3, api-1) was overwritten by COMPLETED" in target.read_text()
