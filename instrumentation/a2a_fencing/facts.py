@@ -86,7 +86,7 @@ class Fact:
         last: Highest n when a heartbeat was made (its own).
         lost: Facts this replica knows it lost in exporters, so far.
         executing: Executions running on the replica.
-        interval_s: Seconds until the next heartbeat.
+        interval_s: Seconds until the next heartbeat; 0 in a replica's last one.
         replica_name, run, sdk_version, pid, guard, started_unix_nano: Who the replica is (heartbeats).
         guard_rules: Rules of the guard that hold there, ``"store,consumer"`` (heartbeats).
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable
 
@@ -45,16 +46,22 @@ class Heartbeat:
         """Records the first heartbeat at once: the replica is known before it does anything."""
         self.beat()
         self._thread.start()
+        atexit.register(self.stop)
 
     def stop(self) -> None:
         """Ends the thread after a last heartbeat, which tells the receiver where the tail ends."""
+        self.forget()
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(1.0)
-        self.beat()
+        self.beat(last=True)
 
-    def beat(self) -> None:
-        """Records one heartbeat."""
+    def forget(self) -> None:
+        """Leaves the end of the process alone: in a forked child, this heart is the parent's."""
+        atexit.unregister(self.stop)
+
+    def beat(self, *, last: bool = False) -> None:
+        """Records one heartbeat; the last one says that none follows."""
         replica = self._recorder.replica
         guard = self._guard()
         self._recorder.record(
@@ -63,7 +70,7 @@ class Heartbeat:
             last=self._recorder.last + 1,
             lost=self._lost(),
             executing=self._executing(),
-            interval_s=float(self._interval_s),
+            interval_s=0.0 if last else float(self._interval_s),
             replica_name=replica.name,
             run=replica.run,
             sdk_version=replica.sdk_version,

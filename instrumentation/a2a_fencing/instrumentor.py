@@ -161,6 +161,7 @@ class _Instrumentation:
 
     def _renew(self) -> None:
         """A forked child is a replica of its own: new id, numbers from 1, its own threads."""
+        self._heartbeat.forget()
         try:
             self.replica = Replica(run=self._options.run)
             self.hooks.renew(self.replica.id)
