@@ -7,7 +7,7 @@ judged again when the answer changes, and only then.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from a2a_fencing.checker.clocks import Clocks
 from a2a_fencing.checker.numbering import Numbering
@@ -34,9 +34,19 @@ class Replica:
         started: When it started, on its clock, ns.
         idle_n: Number of its latest heartbeat that found no execution running, or 0.
         interval_ns: Time between its heartbeats.
+        stopped: Whether it said that it stops.
     """
 
-    __slots__ = ("_name_n", "idle_n", "interval_ns", "last_time", "name", "numbering", "started")
+    __slots__ = (
+        "_name_n",
+        "idle_n",
+        "interval_ns",
+        "last_time",
+        "name",
+        "numbering",
+        "started",
+        "stopped",
+    )
 
     def __init__(self) -> None:
         self.name: str | None = None
@@ -45,12 +55,20 @@ class Replica:
         self.started: int | None = None
         self.idle_n = 0
         self.interval_ns: int | None = None
+        self.stopped = False
         self._name_n = 0
+
+    def overdue(self, now: int) -> bool:
+        """Whether several heartbeats are missing by this time, ns."""
+        return (
+            self.interval_ns is not None and now - self.last_time > _SILENT_HEARTBEATS * self.interval_ns
+        )
 
     def hear(self, heartbeat: Fact, n: int) -> None:
         """Takes what a heartbeat tells."""
         if heartbeat.executing == 0:
             self.idle_n = max(self.idle_n, n)
+        self.stopped = self.stopped or heartbeat.interval_s == 0
         if heartbeat.interval_s:
             self.interval_ns = max(self.interval_ns or 0, int(heartbeat.interval_s * 1e9))
         if heartbeat.started_unix_nano is not None:
@@ -67,6 +85,7 @@ class Cluster:
         self.changed: set[Topic] = set()
         self.consulted: set[Topic] = set()
         self.clocks = Clocks()
+        self._cut_off: Mapping[str, int] | None = None
         self._incomplete: set[str] = set()
         self._named: defaultdict[str, set[str]] = defaultdict(set)
 
@@ -182,20 +201,29 @@ class Cluster:
         self.consulted.add(REPLICAS)
         return self.replicas
 
+    @property
+    def cut_off(self) -> Mapping[str, int]:
+        """Replicas that fell silent without having said that they stop, and when on their clock, ns."""
+        if self._cut_off is None:
+            newest = self.newest
+            self._cut_off = {
+                identity: replica.last_time
+                for identity, replica in self.replicas.items()
+                if not replica.stopped and replica.overdue(newest)
+            }
+        return self._cut_off
+
     def silent(self, replica: str) -> bool:
         """Whether heartbeats of the replica are overdue by the newest fact of all. This proves nothing,
         and no finding rests on it.
         """
-        me = self.replicas[replica]
-        return (
-            me.interval_ns is not None
-            and self.newest - me.last_time > _SILENT_HEARTBEATS * me.interval_ns
-        )
+        return self.replicas[replica].overdue(self.newest)
 
     # --- what follows from facts of a replica, whatever they said ---
 
     def touched(self, replicas: Iterable[str]) -> None:
         """Notes as changed what depends on these replicas having reported anything."""
+        self._cut_off = None
         for identity in replicas:
             self.changed.add(("reported", identity))
             name = self.replicas[identity].name

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.cluster import Cluster
+from a2a_fencing.checker.conclusion import SETTLE_NS
 from a2a_fencing.checker.incarnation import Incarnation
 
 
@@ -14,7 +15,27 @@ def doubts(life: Incarnation, cluster: Cluster) -> Iterator[str]:
     yield from _unknown_predecessors(life)
     yield from _open_writes(life, cluster)
     yield from _unordered(life)
-    yield from _silent_executors(life, cluster)
+    for replica in _silent_executors(life, cluster):
+        yield f"{cluster.name(replica)} executed the task and has been silent since"
+
+
+def cut_off(life: Incarnation, last_times: Mapping[str, int], cluster: Cluster) -> Iterator[str]:
+    """The replicas that were at work on the task when they fell silent without having stopped.
+
+    What they did last was lost with them: facts that waited to be sent, and events that an execution,
+    though it had ended, had left in its queue.
+
+    Args:
+        life: The task's latest incarnation.
+        last_times: The time of each replica's last fact about the task, ns on its own clock.
+        cluster: All replicas.
+    """
+    silent = cluster.cut_off
+    if silent:
+        told = _silent_executors(life, cluster)
+        for replica, time in sorted(last_times.items()):
+            if replica in silent and replica not in told and silent[replica] - time <= SETTLE_NS:
+                yield f"{cluster.name(replica)} fell silent while it worked on the task"
 
 
 def _unknown_predecessors(life: Incarnation) -> Iterator[str]:
@@ -46,11 +67,14 @@ def _unordered(life: Incarnation) -> Iterator[str]:
         yield "something was written without a version among writes that have one"
 
 
-def _silent_executors(life: Incarnation, cluster: Cluster) -> Iterator[str]:
+def _silent_executors(life: Incarnation, cluster: Cluster) -> list[str]:
+    """Replicas that began an execution, were not heard of since, and did not tell how it ended."""
     final = life.final()
-    if life.ended or final is None or final.terminal or final.state in c.INTERRUPTED_STATES:
-        return
-    for identity in sorted(life.executions.running):
-        run = life.executions.by_id[identity]
-        if cluster.silent(run.replica) and not cluster.idle_since(run.replica, run.start_n):
-            yield f"{cluster.name(run.replica)} executed the task and has been silent since"
+    if life.ended or final is None or final.state in c.INTERRUPTED_STATES:
+        return []
+    runs = [life.executions.by_id[identity] for identity in sorted(life.executions.running)]
+    return [
+        run.replica
+        for run in runs
+        if cluster.silent(run.replica) and not cluster.idle_since(run.replica, run.start_n)
+    ]

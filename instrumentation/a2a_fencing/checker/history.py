@@ -9,7 +9,7 @@ from typing import Final
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.cluster import Cluster, Topic
 from a2a_fencing.checker.conclusion import Check, Conclusion
-from a2a_fencing.checker.doubts import doubts
+from a2a_fencing.checker.doubts import cut_off, doubts
 from a2a_fencing.checker.incarnation import (
     DISPATCH,
     EXECUTION,
@@ -55,6 +55,7 @@ class History:
         "_crashes",
         "_facts",
         "_failures",
+        "_last_times",
         "_orders_clocks",
         "_plain",
         "_stale",
@@ -77,6 +78,7 @@ class History:
         self.lives: list[Incarnation] = [Incarnation(key, self._saw)]
         self._cluster = cluster
         self._facts: dict[str, Fact] = {}
+        self._last_times: dict[str, int] = {}
         self._plain = True
         self._orders_clocks = True
         self._stale = False
@@ -90,6 +92,8 @@ class History:
         if fact.id in self._facts:
             return
         self._facts[fact.id] = fact
+        if fact.time_unix_nano > self._last_times.get(fact.replica, 0):
+            self._last_times[fact.replica] = fact.time_unix_nano
         if self._plain:
             life = self.lives[0]
             self._file(life, fact, n)
@@ -134,6 +138,8 @@ class History:
         if self._adrift:
             yield f"{self._adrift} facts could belong to more than one incarnation"
         yield from doubts(life, self._cluster)
+        if life is self.lives[-1] and not life.ended:
+            yield from cut_off(life, self._last_times, self._cluster)
 
     def _file(self, life: Incarnation, fact: Fact, n: int) -> None:
         try:

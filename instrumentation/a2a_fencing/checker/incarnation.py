@@ -69,6 +69,7 @@ class Incarnation:
         last_by_executor: The accepted write of an executor with the highest version.
         gave_up: The latest refused attempt of a consumer to record that its execution had failed.
         born: The write that created the task, when it is here.
+        births: How many writes created the task; of several, a deletion between them may be unknown.
         ended: Whether a deletion ended it.
         inferred: Whether it is inferred which facts are its own, because there are other incarnations.
         dirty: What has to be judged (again).
@@ -79,6 +80,7 @@ class Incarnation:
         "_saw",
         "_seen",
         "answers",
+        "births",
         "born",
         "dirty",
         "dispatches",
@@ -120,6 +122,7 @@ class Incarnation:
         self.last_by_executor: Fact | None = None
         self.gave_up: Fact | None = None
         self.born: Fact | None = None
+        self.births = 0
         self.ended = False
         self.inferred = False
         self.dirty: set[Cell] = set()
@@ -200,6 +203,7 @@ class Incarnation:
                 self._saw(before.write, write)
         elif base is None and write.base_state is None:
             self.born = write if self.born is None else min(self.born, write, key=by_number)
+        self.births += base is None
         if write.origin == c.FROM_EXECUTOR:
             self.last_by_executor = _higher(self.last_by_executor, write)
         if write.state in c.TERMINAL_STATES:
@@ -207,7 +211,7 @@ class Incarnation:
         self._sight(write, n, version)
         if quiet:
             return
-        if counting is not versions.counting:
+        if counting is not versions.counting or (base is None and self.births == 2):
             self.judge_all()
         elif lowest is not versions.lowest_written:
             self.dirty |= {(VERSION, other) for other in versions.unwritten}

@@ -23,6 +23,7 @@ def test_a_cancel_belongs_to_the_life_in_which_its_version_was_read() -> None:
     tale = Tale()
     a, b = tale.replica("A"), tale.replica("B")
     works_up_to(a, 6)
+    b.answer(c.WORKING)
     b.read(4, c.WORKING, c.AUDIT)
     b.cancel(4, 7)
     a.refused(c.COMPLETED, 6)

@@ -201,7 +201,7 @@ def judge_abandoned(life: Incarnation, _: str, cluster: Cluster) -> Iterable[Con
     merely silent may still execute: that is a doubt, not a finding.
     """
     executions = life.executions
-    if not len(executions):
+    if life.ended or not len(executions):
         return ()
     final = life.final()
     if final is None or final.terminal or final.state in c.INTERRUPTED_STATES:

@@ -43,7 +43,13 @@ def judge_fork(life: Incarnation, at: StoredVersion, cluster: Cluster) -> Iterab
         one, other = write, at.others[0]
         sides = " and ".join(f"{w.state} by {cluster.name(w.replica)}" for w in (one, other))
         text = f"v{at.version} was given to two writes: {sides}"
-        return (Conclusion(FORK, f"v{at.version}", (one, other), text, if_complete=True),)
+        # Somebody may have deleted the task before it was created again, and not have told.
+        suspected = life.births > 1
+        return (
+            Conclusion(
+                FORK, f"v{at.version}", (one, other), text, suspected=suspected, if_complete=True
+            ),
+        )
     if is_cancel(write):
         return ()
     rival = _between(life, write.base_version, at)
