@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from support.oracle.labels import RAW_SQL, label_engine
 from support.oracle.load import Tally, run_load
 from support.oracle.raw import run_raw_sql
 from support.oracle.record import Record
-from support.oracle.replica import ReplicaSettings
+from support.oracle.replica import HEARTBEAT_S, ReplicaSettings
 
 _HOST: Final = "127.0.0.1"
 
@@ -103,6 +104,9 @@ def run(settings: OracleSettings) -> Outcome:
         )
         with fleet.running():
             asyncio.run(_disturb(settings, fleet, tally))
+            if fleet.killed:
+                # Long enough that who was killed last is missed, while the others still report.
+                time.sleep(5 * HEARTBEAT_S)
     facts, findings = _received(store_url)
     report = check(facts)
     record = Record(asyncio.run(triggers.read_log(settings.dsn)))
