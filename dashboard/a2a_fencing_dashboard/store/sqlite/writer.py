@@ -80,7 +80,6 @@ class Writer:
             self._tallies.write()
             for replica in self._replicas.write():
                 self._tasks.settle_run(replica)
-            db.execute("UPDATE commits SET count = count + 1")
 
     def close(self) -> None:
         """Lets go of the connection."""
@@ -97,17 +96,26 @@ class Writer:
         return Reported(replica.instance, list(replica.received), heartbeats)
 
     def _remember(self) -> None:
+        self._commits = self._count_commits()
         self._replicas = ReplicaTable(self._db)
         self._tallies = TallyTable(self._db)
         self._tasks = TaskTable(self._db, self._tallies)
         self._findings = FindingTable(self._db, self._replicas, self._tasks, self._tallies)
 
+    def _count_commits(self) -> int:
+        return int(self._db.execute("SELECT count FROM commits").fetchone()[0])
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         try:
             self._db.execute("BEGIN IMMEDIATE")
+            # What is remembered tells duplicates: it must be of the state that is written to.
+            if self._count_commits() != self._commits:
+                raise StoreError("cannot write to the store: another process writes to it, too")
             yield self._db
+            self._db.execute("UPDATE commits SET count = count + 1")
             self._db.execute("COMMIT")
+            self._commits += 1
         except BaseException as error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")

@@ -292,6 +292,24 @@ def test_a_full_disk_is_one_line_and_no_harm(store: Store, tale: Tale, tmp_path:
     assert store.overview(ALWAYS).facts == len(tale.facts)
 
 
+def test_a_second_writer_is_refused_once_and_stores_nothing_twice(
+    reopen: Callable[[], Store], tale: Tale
+) -> None:
+    one, other = reopen(), reopen()
+    commit(one, tale.facts[:1])
+    assert other.known([tale.facts[1].id]) == set()
+    commit(one, tale.facts[1:2])
+
+    # It does not know yet that this fact is stored.
+    with pytest.raises(StoreError, match="another process"):
+        commit(other, tale.facts[1:2])
+
+    assert other.known([tale.facts[1].id]) == {tale.facts[1].id}
+    commit(other, tale.facts[2:])
+    ids = [fact.id for fact in one.facts()]
+    assert sorted(ids) == sorted(fact.id for fact in tale.facts)
+
+
 def test_what_was_stored_goes_on_in_the_next_process(
     reopen: Callable[[], Store], store: Store, tale: Tale
 ) -> None:
