@@ -122,7 +122,8 @@ def read(path: Path) -> tuple[Allowance, ...]:
 
 
 def _allowances(settings: Mapping[str, Any]) -> Iterator[Allowance]:
-    table = settings.get("tool", {}).get(_TABLE, {})
+    tools = settings.get("tool", {})
+    table = tools.get(_TABLE, {}) if isinstance(tools, dict) else None
     if not isinstance(table, dict):
         raise AllowListError(f"[tool.{_TABLE}] is not a table")
     unknown = next((name for name in table if name != "allow"), None)

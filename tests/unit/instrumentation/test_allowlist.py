@@ -51,6 +51,7 @@ def test_a_project_that_allows_nothing(tmp_path: Path, text: str) -> None:
     [
         ("allow = [", "Invalid"),
         ('[tool]\na2a-fencing = "x"', "[tool.a2a-fencing] is not a table"),
+        ("tool = 1", "[tool.a2a-fencing] is not a table"),
         ("[tool.a2a-fencing]\nalow = []", "[tool.a2a-fencing] has no setting 'alow'"),
         ("[tool.a2a-fencing]\nallow = {}", "allow is not an array of tables"),
         ('[tool.a2a-fencing]\nallow = ["abandoned"]', "allow[0] is not a table"),
