@@ -13,8 +13,8 @@ from a2a_fencing.checker import Changes, Checker
 from a2a_fencing.facts import Fact, TaskKey
 from a2a_fencing_dashboard.store.protocol import Batch, FindingChange, Span, Store, TaskFilter, Window
 
-HELD_FACTS: Final = 200_000
-"""How many facts of the tasks that were active last the checker holds in memory."""
+HELD_FACTS: Final = 50_000
+"""How many facts of the tasks that were active last the checker holds in memory, at about 3 KB each."""
 
 RECALLED: Final = 1000
 """How many tasks of each kind are held again after a restart."""
