@@ -10,7 +10,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing.checker import Finding, Report
 from a2a_fencing.facts import Fact
 from support.oracle.record import Record, TaskId, Write
-from support.oracle.writes import Labels, Reported, compare_writes
+from support.oracle.writes import Labels, Reported, compare_writes, task_of
 
 
 @dataclass(slots=True)
@@ -61,7 +61,12 @@ class Comparison:
         over_raw: Terminal states of raw SQL that a replica wrote over: only a read could tell.
         by_raw: Terminal states that raw SQL wrote over.
         unseen: Tasks that raw SQL changed, and those with a finding that says that somebody did.
+        leftover: Overwrites of what a deletion had left over, which is another life's: only who had read
+            it can tell.
         lost: Overwrites whose writer was killed before it told, by the verdict of the task.
+        open: Overwrites whose writer does not know that they were stored, and which nobody has seen
+            since, by the verdict of the task.
+        misled: Findings about tasks whose deletion was not told, because the deleter was killed.
         fine: Tasks that replicas overwrote and that pass for fine.
     """
 
@@ -75,18 +80,29 @@ class Comparison:
     over_raw: Score = field(default_factory=Score)
     by_raw: int = 0
     unseen: Score = field(default_factory=Score)
+    leftover: Score = field(default_factory=Score)
     lost: Counter[str] = field(default_factory=Counter)
+    open: Counter[str] = field(default_factory=Counter)
+    misled: Score = field(default_factory=Score)
     fine: list[str] = field(default_factory=list)
 
     @property
     def overwritten_by_replicas(self) -> int:
         """Every terminal state that a replica wrote over a replica's, also those that were lost."""
-        return self.overwritten.logged + self.lost.total()
+        return self.overwritten.logged + self.lost.total() + self.open.total()
 
     @property
     def proven_falsely(self) -> int:
         """False claims that were called proven, also about tasks of raw SQL."""
-        scores = (self.overwritten, self.forked, self.mutated, self.over_raw, self.unseen)
+        scores = (
+            self.overwritten,
+            self.forked,
+            self.mutated,
+            self.over_raw,
+            self.unseen,
+            self.leftover,
+            self.misled,
+        )
         return sum(score.proven for score in scores)
 
 
@@ -109,7 +125,7 @@ def compare(
     labels = Labels(facts)
     reported = compare_writes(record, facts, labels, killed)
     comparing = _Comparing(
-        record, {fact.id: fact for fact in facts}, labels, reported, findings, _verdicts(report)
+        record, {fact.id: fact for fact in facts}, labels, reported, findings, _verdicts(report), killed
     )
     comparing.overwritten()
     comparing.forked()
@@ -127,6 +143,7 @@ class _Comparing:
         reported: Reported,
         findings: Collection[Finding],
         verdicts: dict[TaskId, str],
+        killed: set[str],
     ) -> None:
         self._record = record
         self._facts = facts
@@ -134,6 +151,8 @@ class _Comparing:
         self._findings = findings
         self._verdicts = verdicts
         self._lost = {(write.task, write.version, write.who) for write in reported.lost}
+        self._unsure = set(reported.unsure)
+        self._secretly_deleted = _untold_deletions(record, facts.values(), labels, killed)
         self.result = Comparison(len(record.tasks), len(record.writes), reported)
 
     def overwritten(self) -> None:
@@ -150,23 +169,30 @@ class _Comparing:
             claim = next((claim for claim in claims if self._says(claim, write)), None)
             if claim is not None:
                 claims.remove(claim)
+            verdict = self._verdicts.get(write.task, c.UNKNOWN)
             if self._is_lost(write):
-                result.lost[self._verdicts.get(write.task, c.UNKNOWN)] += 1
+                result.lost[verdict] += 1
+            elif claim is None and write in self._unsure:
+                result.open[verdict] += 1
             else:
-                by_victim = result.overwritten if write.victim_is_replica else result.over_raw
-                by_victim.logged += 1
-                by_victim.claimed += claim is not None
+                score = self._score_of(write)
+                score.logged += 1
+                score.claimed += claim is not None
                 if claim is None:
-                    by_victim.missed.append(str(write))
-                    result.as_fork += write.victim_is_replica and not forked.isdisjoint(
+                    score.missed.append(str(write))
+                    result.as_fork += score is result.overwritten and not forked.isdisjoint(
                         (write.task, f"v{version}") for version in _neighbours(write)
                     )
-            if write.victim_is_replica and self._verdicts.get(write.task) == c.FINE:
+            if write.victim_is_replica and not write.leftover and verdict == c.FINE:
                 result.fine.append(str(write))
         for claim in claims:
             score = result.over_raw if _task(claim) in self._record.raw else result.overwritten
-            score.claimed += 1
-            score.refute(claim)
+            self._refute(score, claim)
+
+    def _score_of(self, write: Write) -> Score:
+        if not write.victim_is_replica:
+            return self.result.over_raw
+        return self.result.leftover if write.leftover else self.result.overwritten
 
     def forked(self) -> None:
         """Versions given twice, where no raw SQL moved versions."""
@@ -177,10 +203,10 @@ class _Comparing:
             if write.forks and write.task not in raw and not self._is_lost(write)
         }
         claims = {_place(claim): claim for claim in self._of(c.VERSION_FORK) if _task(claim) not in raw}
-        score.logged, score.claimed = len(logged), len(claims)
+        score.logged, score.claimed = len(logged), len(claims.keys() & logged.keys())
         score.missed = [str(logged[place]) for place in logged.keys() - claims.keys()]
         for place in claims.keys() - logged.keys():
-            score.refute(claims[place])
+            self._refute(score, claims[place])
 
     def mutated(self) -> None:
         """Tasks in which a terminal state was saved again; of several times in a row one is told."""
@@ -208,10 +234,17 @@ class _Comparing:
         excused: Collection[TaskId],
     ) -> None:
         claims = {_task(claim): claim for claim in findings if _task(claim) not in excused}
-        score.logged, score.claimed = len(logged), len(claims)
+        score.logged, score.claimed = len(logged), len(claims.keys() & logged.keys())
         score.missed = [str(logged[task]) for task in logged.keys() - claims.keys()]
         for task in claims.keys() - logged.keys():
-            score.refute(claims[task])
+            self._refute(score, claims[task])
+
+    def _refute(self, score: Score, claim: Finding) -> None:
+        """Counts a claim that nothing in the log answers to."""
+        if _task(claim) in self._secretly_deleted:
+            score = self.result.misled
+        score.claimed += 1
+        score.refute(claim)
 
     def _of(self, rule: str) -> list[Finding]:
         return [finding for finding in self._findings if finding.rule == rule]
@@ -231,6 +264,17 @@ class _Comparing:
             and self._labels.of(fact) == write.who
             for fact in witness
         )
+
+
+def _untold_deletions(
+    record: Record, facts: Iterable[Fact], labels: Labels, killed: set[str]
+) -> set[TaskId]:
+    """Tasks that a replica deleted, which was killed before it told."""
+    told = Counter(
+        (task_of(fact), labels.of(fact)) for fact in facts if fact.kind == c.DELETED and fact.task
+    )
+    untold = Counter(record.deletions) - told
+    return {task for task, who in untold if who in killed}
 
 
 def _neighbours(write: Write) -> Iterable[int]:

@@ -30,6 +30,7 @@ class Write:
         before: The state it replaced, None at the beginning.
         victim: Label of who had changed it to that.
         forks: Whether this life of the task had this version, or a later one, before.
+        leftover: Whether the state it replaced was left over from a life that had ended.
     """
 
     task: TaskId
@@ -39,6 +40,7 @@ class Write:
     before: str | None
     victim: str
     forks: bool
+    leftover: bool
 
     @property
     def raw(self) -> bool:
@@ -72,6 +74,7 @@ class Record:
         writes: Every write.
         tasks: Every task.
         raw: Tasks that were changed past the SDK.
+        deletions: Task and deleter of each life that ended.
     """
 
     def __init__(self, changes: Iterable[Change]) -> None:
@@ -81,19 +84,26 @@ class Record:
         self.tasks = set(logs)
         self.writes = [write for task, log in logs.items() for write in _writes(task, log)]
         self.raw = {write.task for write in self.writes if write.raw}
+        self.deletions = [
+            (task, change.who)
+            for task, log in logs.items()
+            for change in log
+            if change.source == VERSIONS and change.op == DELETE
+        ]
 
 
 def _writes(task: TaskId, log: Sequence[Change]) -> Iterator[Write]:
     row: str | None = None
     """What the task's row holds, in whichever life it was stored."""
-    before, victim, highest = None, "", 0
+    before, victim, highest, leftover = None, "", 0, False
     versioned: dict[int, Change] = {}
     """By the sequence number of a row's change, the change of the version in the same transaction."""
     for index, change in enumerate(log):
         made = versioned.get(change.seq)
         if change.source == VERSIONS:
             if change.op == DELETE:
-                before, victim, highest = None, "", 0
+                # What was stored between the two transactions of the deletion survives it.
+                before, highest, leftover = row, 0, row is not None
                 continue
             change_of_row = _row_change_of(change, log[index + 1 :])
             if change_of_row is not None:
@@ -109,7 +119,8 @@ def _writes(task: TaskId, log: Sequence[Change]) -> Iterator[Write]:
         state = row or before
         if state is not None:
             forks = version is not None and version <= highest
-            yield Write(task, change.who, version, state, before, victim, forks)
+            yield Write(task, change.who, version, state, before, victim, forks, leftover)
+        leftover = False
         if state != before:
             # Who saves a state again leaves its column alone: it stays the one's who changed it.
             victim = change.who

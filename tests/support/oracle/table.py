@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from a2a_fencing import conventions as c
@@ -16,19 +17,20 @@ def lines(outcome: Outcome) -> Iterator[str]:
     yield f"logged     {comparison.tasks:,} tasks, {comparison.writes:,} writes"
     yield (
         f"reported   {outcome.facts:,} facts; of the replicas' writes {reported.accepted:,} as accepted,"
-        f" {reported.unsure:,} as unknown, {len(reported.lost):,} lost with a killed replica"
+        f" {len(reported.unsure):,} as unknown, {len(reported.lost):,} lost with a killed replica"
     )
     yield (
         f"differ     reported, not logged: {len(reported.phantom):,};"
         f" logged, not reported: {len(reported.untold):,}"
     )
     yield ""
-    yield f"{'':44}{'logged':>8}{'found':>8}{'recall':>9}{'claimed':>9}{'true':>8}{'precision':>11}"
+    yield f"{'':46}{'logged':>8}{'found':>8}{'recall':>9}{'claimed':>9}{'true':>8}{'precision':>11}"
     yield _row("terminal-overwritten", comparison.overwritten)
     yield _row("terminal-mutated (tasks)", comparison.mutated)
     yield _row("version-fork", comparison.forked)
     yield _row("terminal-overwritten over raw SQL's state", comparison.over_raw)
     yield _row("unseen-writer (tasks changed by raw SQL)", comparison.unseen)
+    yield _row("terminal-overwritten, left over by a deletion", comparison.leftover)
     yield ""
     yield from _apart(comparison)
 
@@ -36,8 +38,14 @@ def lines(outcome: Outcome) -> Iterator[str]:
 def _apart(comparison: Comparison) -> Iterator[str]:
     yield f"false claims called proven: {comparison.proven_falsely:,}"
     yield f"terminal states that raw SQL wrote over: {comparison.by_raw:,}"
-    verdicts = ", ".join(f"{verdict} {number:,}" for verdict, number in sorted(comparison.lost.items()))
-    yield f"overwrites lost with a killed replica, by verdict of the task: {verdicts or 'none'}"
+    yield (
+        f"findings about a task whose deleter was killed before it told: {comparison.misled.claimed:,}"
+    )
+    yield f"overwrites lost with a killed replica, by the task's verdict: {_counts(comparison.lost)}"
+    yield (
+        "overwrites whose writer does not know of them, and nobody since, by the task's verdict:"
+        f" {_counts(comparison.open)}"
+    )
     if comparison.as_fork:
         yield f"overwrites missed, but told as a version given twice: {comparison.as_fork:,}"
 
@@ -58,6 +66,8 @@ def problems(settings: OracleSettings, outcome: Outcome) -> Iterator[str]:
         if not settings.driver_defaults:
             yield from (f"{rule} missed: {what}" for what in score.missed)
     yield from (f"{c.UNSEEN_WRITER} claimed falsely: {what}" for what in comparison.unseen.false)
+    if comparison.misled.proven:
+        yield f"called proven, though a deletion was not told: {comparison.misled.proven:,}"
     yield from (f"overwritten, and passes for fine: {what}" for what in comparison.fine)
     if not outcome.same:
         yield "what was concluded while the facts came is not what all of them show"
@@ -67,9 +77,13 @@ def problems(settings: OracleSettings, outcome: Outcome) -> Iterator[str]:
 
 def _row(name: str, score: Score) -> str:
     return (
-        f"{name:44}{score.logged:>8,}{score.found:>8,}{_percent(score.found, score.logged):>9}"
+        f"{name:46}{score.logged:>8,}{score.found:>8,}{_percent(score.found, score.logged):>9}"
         f"{score.claimed:>9,}{score.true:>8,}{_percent(score.true, score.claimed):>11}"
     )
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{what} {number:,}" for what, number in sorted(counter.items())) or "none"
 
 
 def _percent(part: int, whole: int) -> str:

@@ -25,7 +25,7 @@ class Reported:
     """
 
     accepted: int = 0
-    unsure: int = 0
+    unsure: list[Write] = field(default_factory=list)
     lost: list[Write] = field(default_factory=list)
     untold: list[Write] = field(default_factory=list)
     phantom: list[str] = field(default_factory=list)
@@ -72,7 +72,7 @@ def compare_writes(record: Record, facts: Iterable[Fact], labels: Labels, killed
             accepted[place] -= 1
             result.accepted += 1
         elif unsure[_place(record, write.task, None, write.state, write.who)]:
-            result.unsure += 1
+            result.unsure.append(write)
         elif write.who in killed:
             result.lost.append(write)
         else:
