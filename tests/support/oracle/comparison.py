@@ -60,7 +60,7 @@ class Comparison:
         mutated: Tasks in which a replica saved a terminal state again; without the tasks of raw SQL.
         over_raw: Terminal states of raw SQL that a replica wrote over: only a read could tell.
         by_raw: Terminal states that raw SQL wrote over.
-        unseen: Tasks that raw SQL changed, and those with a finding that says that somebody did.
+        unseen: Tasks that raw SQL changed, so far as a replica wrote next and might have told.
         leftover: Overwrites of what a deletion had left over, which is another life's: only who had read
             it can tell.
         lost: Overwrites whose writer was killed before it told, by the verdict of the task.
@@ -216,28 +216,26 @@ class _Comparing:
             for write in self._record.writes
             if write.repeats and write.task not in raw and not self._is_lost(write)
         }
-        self._by_task(score, logged, self._of(c.TERMINAL_MUTATED), excused=raw)
-
-    def unseen(self) -> None:
-        """Tasks that were changed past the SDK; what a killed replica did not tell is unseen, too."""
-        logged = {write.task: write for write in self._record.writes if write.raw}
-        lost = {task for task, _, _ in self._lost} - logged.keys()
-        self._by_task(self.result.unseen, logged, self._of(c.UNSEEN_WRITER), excused=lost)
-
-    # --- within ---
-
-    def _by_task(
-        self,
-        score: Score,
-        logged: dict[TaskId, Write],
-        findings: Iterable[Finding],
-        excused: Collection[TaskId],
-    ) -> None:
-        claims = {_task(claim): claim for claim in findings if _task(claim) not in excused}
+        claims = {
+            _task(claim): claim for claim in self._of(c.TERMINAL_MUTATED) if _task(claim) not in raw
+        }
         score.logged, score.claimed = len(logged), len(claims.keys() & logged.keys())
         score.missed = [str(logged[task]) for task in logged.keys() - claims.keys()]
         for task in claims.keys() - logged.keys():
             self._refute(score, claims[task])
+
+    def unseen(self) -> None:
+        """Tasks that were changed past the SDK; what a killed replica did not tell is unseen, too."""
+        score, record = self.result.unseen, self._record
+        lost = {task for task, _, _ in self._lost} - record.raw
+        claims = {_task(claim): claim for claim in self._of(c.UNSEEN_WRITER) if _task(claim) not in lost}
+        score.logged = len(record.written_after_raw)
+        score.missed = [task[1] for task in record.written_after_raw - claims.keys()]
+        score.claimed = len(claims.keys() & record.raw)
+        for task in claims.keys() - record.raw:
+            self._refute(score, claims[task])
+
+    # --- within ---
 
     def _refute(self, score: Score, claim: Finding) -> None:
         """Counts a claim that nothing in the log answers to."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from a2a_fencing import conventions as c
 from support.oracle.labels import RAW_SQL
@@ -74,6 +75,7 @@ class Record:
         writes: Every write.
         tasks: Every task.
         raw: Tasks that were changed past the SDK.
+        written_after_raw: Tasks that raw SQL changed and a replica wrote next, so that it might tell.
         deletions: Task and deleter of each life that ended.
     """
 
@@ -84,6 +86,14 @@ class Record:
         self.tasks = set(logs)
         self.writes = [write for task, log in logs.items() for write in _writes(task, log)]
         self.raw = {write.task for write in self.writes if write.raw}
+        self.written_after_raw = {
+            first.task
+            for first, then in pairwise(self.writes)
+            if first.task == then.task
+            and first.raw
+            and (first.version is not None or first.state != first.before)
+            and not then.raw
+        }
         self.deletions = [
             (task, change.who)
             for task, log in logs.items()

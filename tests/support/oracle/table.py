@@ -29,7 +29,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
     yield _row("terminal-mutated (tasks)", comparison.mutated)
     yield _row("version-fork", comparison.forked)
     yield _row("terminal-overwritten over raw SQL's state", comparison.over_raw)
-    yield _row("unseen-writer (tasks changed by raw SQL)", comparison.unseen)
+    yield _row("unseen-writer (tasks written after raw SQL)", comparison.unseen)
     yield _row("terminal-overwritten, left over by a deletion", comparison.leftover)
     yield ""
     yield from _apart(comparison)
