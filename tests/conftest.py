@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ _INTEGRATION = Path(__file__).parent / "integration"
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell starts background jobs with Ctrl-C ignored, and children inherit that; some tests press it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "integration: needs processes, databases or a browser; not quick")
 
 
