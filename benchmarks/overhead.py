@@ -197,8 +197,10 @@ def compare(arguments: argparse.Namespace) -> None:
     bare = statistics.median(result["cpu_ms"] for result in results[BARE])
     print(f"{arguments.rounds} rounds of {arguments.tasks} tasks, {WRITES} writes a task, "
           f"{arguments.dsn or 'SQLite'}, Python {sys.version.split()[0]}")  # fmt: skip
-    print(f"{'':20} {'CPU ms/task':>12} {'to bare':>9} {'facts/task':>11} {'spans/task':>11}"
-          f" {'SQL/task':>9}")
+    print(
+        f"{'':20} {'CPU ms/task':>12} {'to bare':>9} {'facts/task':>11} {'spans/task':>11}"
+        f" {'SQL/task':>9}"
+    )
     for mode in modes:
         cpu = statistics.median(result["cpu_ms"] for result in results[mode])
         facts = statistics.median(result["facts"] for result in results[mode])

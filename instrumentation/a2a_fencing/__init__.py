@@ -1,6 +1,6 @@
 """Observability and fencing for A2A agents that run on more than one replica.
 
-PYTEST_DONT_REWRITE, as pytest would: it warns where it comes too late for a package that brings a plugin,
+PYTEST_DONT_REWRITE, as pytest would: it warns where it comes too late for a package with a plugin,
 as under ``opentelemetry-instrument pytest``.
 """
 
