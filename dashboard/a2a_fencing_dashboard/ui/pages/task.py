@@ -14,6 +14,7 @@ from a2a_fencing_dashboard.store.protocol import FindingRow
 from a2a_fencing_dashboard.ui import frames, links, parts, story, words
 from a2a_fencing_dashboard.ui.charts.schedule import Schedule, focus, part, schedule
 from a2a_fencing_dashboard.ui.charts.timeline import timeline
+from a2a_fencing_dashboard.ui.offences import offences as offences_of
 from a2a_fencing_dashboard.ui.queries import TaskView
 from a2a_fencing_dashboard.ui.view import View, current
 
@@ -148,15 +149,7 @@ _MINOR: Final = (c.VIOLATION, c.EXECUTION, c.READ, c.DROPPED, c.ANSWER)
 
 
 def _offences(task: TaskView, ordered: Schedule) -> dict[str, str]:
-    """Fact id -> rules that it broke: of a finding's witness, what happened last."""
-    places = {fact.id: index for index, fact in enumerate(ordered.facts)}
-    offences: dict[str, list[str]] = {}
-    for row in task.violations:
-        known = [fact_id for fact_id in row.finding.witness if fact_id in places]
-        if known:
-            culprit = max(known, key=places.__getitem__)
-            offences.setdefault(culprit, []).append(words.shown(row.finding.rule, 40))
-    return {fact_id: ", ".join(rules) for fact_id, rules in offences.items()}
+    return offences_of((row.finding for row in task.violations), ordered)
 
 
 def _drawn(view: View, task: TaskView, ordered: Schedule) -> None:
