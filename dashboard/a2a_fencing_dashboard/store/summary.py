@@ -11,6 +11,7 @@ from typing import Final
 
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact, Version
+from a2a_fencing_dashboard.store.durations import bucket
 
 VERDICTS: Final = (c.FINE, c.UNKNOWN, c.VIOLATED)
 """From harmless to worst."""
@@ -26,6 +27,10 @@ INFOS: Final = "infos"
 TASKS: Final = "tasks"
 """By verdict."""
 TERMINAL_TASKS: Final = "terminal-tasks"
+SAVE_TIMES: Final = "save-times"
+"""How long accepted writes took, by `durations.bucket`."""
+TASK_TIMES: Final = "task-times"
+"""How long it took from a task's first fact to its first terminal state, likewise."""
 
 SERIES: Final = (WRITES, CONFLICTS, REJECTIONS, DROPS, DISPATCHES, VIOLATIONS)
 """Measures that are shown over time."""
@@ -39,6 +44,7 @@ class TaskSummary:
         judged: Verdict by its own facts, leaving out findings.
         violations: How many standing findings violate.
         version_unix_nano: Replica's clock of the fact that told `state` and `version`.
+        finished: Replica's clock of the first accepted write of a terminal state, or None.
         replicas: Row ids of the replicas that reported facts of it, in the order in which they did.
         counted: What of `standing` is in the counts already.
     """
@@ -50,6 +56,7 @@ class TaskSummary:
         "dispatches",
         "drops",
         "facts",
+        "finished",
         "first",
         "id",
         "judged",
@@ -76,6 +83,7 @@ class TaskSummary:
         self.state: str | None = None
         self.version: Version = None
         self.version_unix_nano = 0
+        self.finished: int | None = None
         self.facts = 0
         self.writes = 0
         self.conflicts = 0
@@ -95,9 +103,12 @@ class TaskSummary:
     @property
     def standing(self) -> tuple[tuple[str, str], ...]:
         """What the task itself counts as: (measure, detail)."""
+        standing = [(TASKS, self.verdict)]
         if self.state in c.TERMINAL_STATES:
-            return (TASKS, self.verdict), (TERMINAL_TASKS, "")
-        return ((TASKS, self.verdict),)
+            standing.append((TERMINAL_TASKS, ""))
+        if self.finished is not None:
+            standing.append((TASK_TIMES, str(bucket(self.finished - self.first))))
+        return tuple(standing)
 
     def absorb(self, fact: Fact) -> None:
         """Takes one more fact of this task into account."""
@@ -124,6 +135,8 @@ class TaskSummary:
         outcome = fact.outcome
         if outcome == c.ACCEPTED:
             self._show(fact)
+            if is_finish(fact) and (self.finished is None or fact.time_unix_nano < self.finished):
+                self.finished = fact.time_unix_nano
         elif outcome == c.CONFLICT:
             self.conflicts += 1
         elif outcome == c.TERMINAL_REJECTED:
@@ -170,6 +183,22 @@ def counts(facts: Iterable[Fact]) -> Iterator[tuple[int, str, str, int]]:
             yield second, DROPS, reason or "", count
         elif _is_dispatch(kind, phase):
             yield second, DISPATCHES, "", count
+
+
+def durations(facts: Iterable[Fact]) -> Iterator[tuple[str, str, int]]:
+    """How long writes took: (measure, detail, count). Refused ones, which end early, are left out."""
+    took = Counter(
+        bucket(fact.duration_ns)
+        for fact in facts
+        if fact.kind == c.WRITE and fact.outcome == c.ACCEPTED and fact.duration_ns is not None
+    )
+    for index, count in took.items():
+        yield SAVE_TIMES, str(index), count
+
+
+def is_finish(fact: Fact) -> bool:
+    """Whether a fact says that its task was given a terminal state."""
+    return fact.kind == c.WRITE and fact.outcome == c.ACCEPTED and fact.state in c.TERMINAL_STATES
 
 
 def _is_dispatch(kind: str, phase: str | None) -> bool:

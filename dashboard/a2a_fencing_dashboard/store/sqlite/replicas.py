@@ -26,6 +26,8 @@ _FIELDS: Final = (
     "lost",
     "executing",
     "skew",
+    "first_work",
+    "last_work",
 )
 _values = attrgetter(*_FIELDS)
 _SELECT: Final = f"SELECT id, instance, {', '.join(_FIELDS)} FROM replica"
@@ -43,6 +45,7 @@ class Replica:
             its last without an execution; 0 for none.
         received: Numbers of the facts that arrived.
         skew: Its clock minus ours, ns, at the fact that was delivered fastest.
+        first_work, last_work: Its clock at its first and its last fact about a task, ns.
     """
 
     def __init__(self, row_id: int, instance: str) -> None:
@@ -64,6 +67,8 @@ class Replica:
         self.lost = 0
         self.executing = 0
         self.skew: int | None = None
+        self.first_work: int | None = None
+        self.last_work: int | None = None
         self.received = Ranges()
         self.stored_ranges: dict[int, int] = {}
 
@@ -86,6 +91,13 @@ class Replica:
         for fact, n in zip(facts, numbers, strict=True):
             if fact.kind == c.HEARTBEAT:
                 self._hear(fact, n)
+        self._work([fact.time_unix_nano for fact in facts if fact.task is not None])
+
+    def _work(self, times: Sequence[int]) -> None:
+        if times:
+            first, last = min(times), max(times)
+            self.first_work = first if self.first_work is None else min(self.first_work, first)
+            self.last_work = last if self.last_work is None else max(self.last_work, last)
 
     def _hear(self, heartbeat: Fact, n: int) -> None:
         self.announced = max(self.announced, heartbeat.last or 0)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from a2a_fencing_dashboard.store.errors import StoreError
+from a2a_fencing_dashboard.store.sqlite.migrations import measure_durations
 
-VERSION: Final = 1
+VERSION: Final = 2
 APPLICATION_ID: Final = 0x41324146
 """Marks a SQLite file as ours ("A2AF"), so that no other application's database is written to."""
 
@@ -49,7 +50,9 @@ CREATE TABLE replica (
     missing INTEGER NOT NULL,
     lost INTEGER NOT NULL,
     executing INTEGER NOT NULL,
-    skew INTEGER
+    skew INTEGER,
+    first_work INTEGER,
+    last_work INTEGER
 );
 
 CREATE TABLE received (
@@ -83,6 +86,7 @@ CREATE TABLE task (
     replicas TEXT NOT NULL,
     first INTEGER NOT NULL,
     last INTEGER NOT NULL,
+    finished INTEGER,
     UNIQUE (task_id, owner, store, incarnation)
 );
 CREATE INDEX task_list ON task (
@@ -194,6 +198,8 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
         raise StoreError(f"cannot open store {path}: a database of another application")
     if version > VERSION:
         raise StoreError(f"cannot open store {path}: written by a newer a2a-fencing (schema {version})")
+    if version < VERSION:
+        _migrate(db)
 
 
 def _create(db: sqlite3.Connection) -> None:
@@ -206,3 +212,21 @@ def _create(db: sqlite3.Connection) -> None:
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {VERSION}")
     db.execute("COMMIT")
+
+
+_STEPS: Final = {1: measure_durations}
+"""By the version that a step starts from; it ends at the next one."""
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    """Brings a store of an older version up to date, or leaves it as it is."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        for step in range(version, VERSION):  # none where another process was faster
+            _STEPS[step](db)
+        db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise

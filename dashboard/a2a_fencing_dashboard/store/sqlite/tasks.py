@@ -32,6 +32,7 @@ _FIELDS: Final = (
     "state",
     "version",
     "version_unix_nano",
+    "finished",
     "violations",
     "facts",
     "writes",

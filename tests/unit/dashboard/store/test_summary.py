@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact
 from a2a_fencing_dashboard.store import summary
+from a2a_fencing_dashboard.store.durations import bucket
 from a2a_fencing_dashboard.store.summary import TaskSummary
+from support.tale import MS, Tale
 
 facts = st.lists(
     st.builds(
@@ -89,3 +91,26 @@ def test_without_versions_the_clock_tells_the_state() -> None:
         task.absorb(fact)
 
     assert task.state == c.FAILED
+
+
+def test_a_task_took_until_it_was_first_finished() -> None:
+    tale = Tale()
+    a, b = tale.replica("A"), tale.replica("B")
+    a.write(c.WORKING, None, 1)
+    b.cancel(1, 2)
+    a.write(c.COMPLETED, 2, 3)
+    task = TaskSummary(1, 1, None)
+    for fact in reversed(tale.facts):
+        task.absorb(fact)
+    assert task.finished == tale.facts[1].time_unix_nano
+    assert (summary.TASK_TIMES, str(bucket(MS))) in task.standing
+
+
+def test_only_accepted_writes_tell_how_long_saving_takes() -> None:
+    tale = Tale()
+    a = tale.replica("A")
+    a.write(c.WORKING, None, 1, duration_ns=1_000)
+    a.write(c.WORKING, 1, 2, duration_ns=1_000)
+    a.refused(c.WORKING, 1, duration_ns=5)
+    a.write(c.WORKING, 2, 3)
+    assert list(summary.durations(tale.facts)) == [(summary.SAVE_TIMES, str(bucket(1_000)), 2)]
