@@ -8,6 +8,8 @@ from typing import Protocol
 
 from a2a_fencing.checker import Finding, Gap
 from a2a_fencing.facts import Fact, TaskKey, Version
+from a2a_fencing_dashboard.store.notes import ACKNOWLEDGED, MUTED, Note, Notebook
+from a2a_fencing_dashboard.store.runs import RunBook
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,9 @@ class Overview:
     violated_tasks: int
     executing: int
     newest: FindingRow | None
-    """The newest finding that violates."""
+    """The newest finding that violates; one that is muted only where all are."""
+    muted_tasks: int = 0
+    """Violated tasks of which every violation is muted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +193,53 @@ class FindingRow:
     finding: Finding
     run: str | None
     seen_unix_nano: int
+    notes: tuple[Note, ...] = ()
+    """What people said of it, newest first."""
+
+    @property
+    def muted(self) -> Note | None:
+        """The newest note that mutes it."""
+        return next((note for note in self.notes if note.kind == MUTED), None)
+
+    @property
+    def acknowledged(self) -> Note | None:
+        """The newest note that acknowledges it."""
+        return next((note for note in self.notes if note.kind == ACKNOWLEDGED), None)
 
 
-class Store(Protocol):
-    """A place for facts and what was concluded from them. One writer, many readers, also in other
-    processes.
+@dataclass(frozen=True, slots=True)
+class FindingFilter:
+    """Which findings to list; empty: any."""
+
+    rules: Collection[str] = ()
+    severities: Collection[str] = ()
+    with_muted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAlerts:
+    """The listed findings of one task, newest first. `task` is as the store has it."""
+
+    task: TaskKey
+    findings: tuple[FindingRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPage:
+    """A page of a list of findings by task."""
+
+    groups: tuple[TaskAlerts, ...]
+    tasks: int
+    """How many tasks the whole list has."""
+    findings: int
+    """How many findings the whole list has."""
+    muted: int
+    """How many findings match and are muted, listed or not."""
+
+
+class Store(Notebook, RunBook, Protocol):
+    """A place for facts and what was concluded from them. One writer of facts, many readers, also in
+    other processes; notes may come from any of them.
     """
 
     # --- the one writer (ingest) ---
@@ -266,6 +312,14 @@ class Store(Protocol):
         limit: int = 50,
     ) -> tuple[list[FindingRow], int]:
         """One page of standing findings, newest first, and how many match."""
+
+    def alerts(
+        self, window: Window, where: FindingFilter, *, offset: int = 0, limit: int = 20
+    ) -> AlertPage:
+        """One page of tasks with their standing findings, the task with the newest finding first."""
+
+    def new_violations(self, window: Window) -> int:
+        """How many standing violations nobody has acknowledged or muted."""
 
     def spans_of(self, trace_ids: Collection[str]) -> list[Span]:
         """Spans of these traces, by start."""

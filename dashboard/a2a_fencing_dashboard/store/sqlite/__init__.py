@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager
 
 from a2a_fencing.facts import TaskKey
+from a2a_fencing_dashboard.store.errors import StoreError
+from a2a_fencing_dashboard.store.notes import Note
 from a2a_fencing_dashboard.store.protocol import Batch, Past, Reported
+from a2a_fencing_dashboard.store.sqlite import notes
 from a2a_fencing_dashboard.store.sqlite.reader import Reader
-from a2a_fencing_dashboard.store.sqlite.schema import prepare
+from a2a_fencing_dashboard.store.sqlite.schema import connect, prepare
 from a2a_fencing_dashboard.store.sqlite.writer import Writer
 
 
@@ -42,6 +47,16 @@ class SqliteStore(Reader):
         """Stores a batch in one transaction; when this returns, it survives a kill."""
         self._open_writer().commit(batch, now_unix_nano=now_unix_nano)
 
+    def add_note(self, note: Note, *, now_unix_nano: int) -> None:
+        """Keeps a note. A task that is not stored has no findings, and the note no effect."""
+        with self._note_taking() as db:
+            notes.add(db, note, now_unix_nano)
+
+    def remove_note(self, note_id: int) -> None:
+        """Takes a note back; one that is not there is gone already."""
+        with self._note_taking() as db:
+            notes.remove(db, note_id)
+
     def close(self) -> None:
         """Lets go of files and connections."""
         if self._writer is not None:
@@ -53,3 +68,14 @@ class SqliteStore(Reader):
         if self._writer is None:
             self._writer = Writer(self._path)
         return self._writer
+
+    @contextmanager
+    def _note_taking(self) -> Iterator[sqlite3.Connection]:
+        """A transaction beside the writer's, in whichever process this is."""
+        try:
+            with closing(connect(self._path)) as db:
+                db.execute("BEGIN IMMEDIATE")
+                yield db
+                db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot write to the store: {error}") from error

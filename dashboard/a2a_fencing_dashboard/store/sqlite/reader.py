@@ -5,12 +5,10 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any, Final
-
-import msgspec
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker import Finding, Gap
@@ -18,8 +16,11 @@ from a2a_fencing.facts import Fact, TaskKey
 from a2a_fencing_dashboard.store import codec
 from a2a_fencing_dashboard.store import summary as m
 from a2a_fencing_dashboard.store.errors import StoreError
+from a2a_fencing_dashboard.store.notes import Note
 from a2a_fencing_dashboard.store.numbering import Ranges
 from a2a_fencing_dashboard.store.protocol import (
+    AlertPage,
+    FindingFilter,
     FindingRow,
     Overview,
     ReplicaRow,
@@ -29,11 +30,14 @@ from a2a_fencing_dashboard.store.protocol import (
     TaskRow,
     Window,
 )
-from a2a_fencing_dashboard.store.sqlite import sql
+from a2a_fencing_dashboard.store.runs import RunDurations, RunRow
+from a2a_fencing_dashboard.store.sqlite import alerts, notes, runs, sql
 from a2a_fencing_dashboard.store.sqlite.schema import connect
 
 SILENT_AFTER: Final = 3
 """Heartbeat intervals without a fact after which a replica's executions are no longer counted."""
+
+_CHANGES: Final = "SELECT count FROM commits UNION ALL SELECT count FROM note_changes"
 
 
 class Reader:
@@ -48,12 +52,24 @@ class Reader:
     def data_version(self) -> int:
         """Grows with each commit that changed anything; pages redraw only then."""
         with self._snapshot() as db:
-            return int(db.execute("SELECT count FROM commits").fetchone()[0])
+            return sum(count for (count,) in db.execute(_CHANGES))
 
     def runs(self) -> list[str]:
         """Labels of load-test runs, newest first."""
         with self._snapshot() as db:
             return [label for (label,) in db.execute("SELECT label FROM run ORDER BY id DESC")]
+
+    def run_rows(
+        self, labels: Collection[str] = (), *, offset: int = 0, limit: int = 50
+    ) -> tuple[list[RunRow], int]:
+        """Runs, newest first, and how many there are; `labels` asks for certain ones."""
+        with self._snapshot() as db:
+            return runs.rows(db, labels, offset, limit)
+
+    def run_durations(self, label: str) -> RunDurations:
+        """How long things took in this run."""
+        with self._snapshot() as db:
+            return runs.durations(db, label)
 
     def overview(self, window: Window) -> Overview:
         """The figures of the first page."""
@@ -65,10 +81,11 @@ class Reader:
                 for measure, detail, count in db.execute(*sql.task_counts(window)):
                     totals[measure][detail] = count
             replicas = self._replicas(db, window)
-            newest = self._finding_rows(db, window, (), (c.CRITICAL, c.WARNING), 0, 1)
+            newest = alerts.newest_violation(db, window)
+            muted_tasks = alerts.muted_tasks(db, window)
         missing = sum(replica.missing for replica in replicas)
         return Overview(
-            verdict=_verdict(totals[m.TASKS], missing),
+            verdict=m.verdict(totals[m.TASKS], missing=missing),
             facts=sum(totals[m.FACTS].values()),
             missing=missing,
             tasks=sum(totals[m.TASKS].values()),
@@ -82,7 +99,8 @@ class Reader:
             infos=totals[m.INFOS],
             violated_tasks=totals[m.TASKS].get(c.VIOLATED, 0),
             executing=sum(replica.executing for replica in replicas if self._speaks(replica)),
-            newest=newest[0] if newest else None,
+            newest=newest,
+            muted_tasks=muted_tasks,
         )
 
     def series(self, window: Window, bucket_s: int) -> list[SeriesPoint]:
@@ -160,12 +178,7 @@ class Reader:
     def findings_of(self, key: TaskKey) -> list[FindingRow]:
         """The standing findings of a task, most severe first."""
         with self._snapshot() as db:
-            rows = db.execute(
-                f"SELECT {sql.FINDING_COLUMNS} FROM {sql.FINDING_TABLES} WHERE finding.task = ?"
-                f" ORDER BY {sql.SEVERITY_ORDER}, finding.id",
-                (_task_id(db, key),),
-            )
-            return [_finding_row(row) for row in rows]
+            return alerts.of_task(db, _task_id(db, key))
 
     def findings(
         self,
@@ -177,9 +190,31 @@ class Reader:
         limit: int = 50,
     ) -> tuple[list[FindingRow], int]:
         """One page of standing findings, newest first, and how many match."""
+        where = FindingFilter(rules, severities, with_muted=True)
         with self._snapshot() as db:
-            (total,) = db.execute(*sql.finding_count(window, rules, severities)).fetchone()
-            return self._finding_rows(db, window, rules, severities, offset, limit), total
+            return alerts.rows(db, window, where, offset, limit), alerts.count(db, window, where)
+
+    def alerts(
+        self, window: Window, where: FindingFilter, *, offset: int = 0, limit: int = 20
+    ) -> AlertPage:
+        """One page of tasks with their standing findings, the task with the newest finding first."""
+        with self._snapshot() as db:
+            return alerts.page(db, window, where, offset, limit)
+
+    def new_violations(self, window: Window) -> int:
+        """How many standing violations nobody has acknowledged or muted."""
+        with self._snapshot() as db:
+            return alerts.new_violations(db, window)
+
+    def notes(self) -> list[Note]:
+        """Every note, newest first."""
+        with self._snapshot() as db:
+            return notes.every(db)
+
+    def mutes_of(self, findings: Sequence[Finding]) -> list[Note | None]:
+        """For each standing finding, the note that mutes it; for whoever sends findings out."""
+        with self._snapshot() as db:
+            return [notes.mute_of(db, finding) for finding in findings]
 
     def spans_of(self, trace_ids: Collection[str]) -> list[Span]:
         """Spans of these traces, by start."""
@@ -235,32 +270,11 @@ class Reader:
             for row in db.execute(*sql.replicas(window))
         ]
 
-    def _finding_rows(
-        self,
-        db: sqlite3.Connection,
-        window: Window,
-        rules: Collection[str],
-        severities: Collection[str],
-        offset: int,
-        limit: int,
-    ) -> list[FindingRow]:
-        return [
-            _finding_row(row)
-            for row in db.execute(*sql.findings(window, rules, severities, offset, limit))
-        ]
-
     def _speaks(self, replica: ReplicaRow) -> bool:
         if replica.interval_s is None:
             return False
         silent_ns = self._clock() - replica.last_seen_unix_nano
         return silent_ns < SILENT_AFTER * replica.interval_s * 1e9
-
-
-def _verdict(tasks: dict[str, int], missing: int) -> str:
-    if tasks.get(c.VIOLATED):
-        return c.VIOLATED
-    # Nothing seen proves nothing.
-    return c.UNKNOWN if missing or tasks.get(c.UNKNOWN) or not tasks else c.FINE
 
 
 def _task_id(db: sqlite3.Connection, key: TaskKey) -> int:
@@ -312,21 +326,4 @@ def _span(row: tuple[Any, ...]) -> Span:
         service=row[6],
         error=bool(row[7]),
         attributes=row[8],
-    )
-
-
-def _finding_row(row: tuple[Any, ...]) -> FindingRow:
-    return FindingRow(
-        id=row[0],
-        finding=Finding(
-            task=TaskKey(*row[1:5]),
-            rule=row[5],
-            severity=row[6],
-            certainty=row[7],
-            witness=tuple(msgspec.json.decode(row[8])),
-            explanation=row[9],
-            key=row[10],
-        ),
-        run=row[11],
-        seen_unix_nano=row[12],
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from a2a_fencing_dashboard.store.errors import StoreError
+from a2a_fencing_dashboard.store.sqlite import notes
 from a2a_fencing_dashboard.store.sqlite.migrations import measure_durations
 
 VERSION: Final = 2
@@ -200,6 +201,7 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
         raise StoreError(f"cannot open store {path}: written by a newer a2a-fencing (schema {version})")
     if version < VERSION:
         _migrate(db)
+    notes.prepare(db)
 
 
 def _create(db: sqlite3.Connection) -> None:

@@ -140,25 +140,8 @@ def tasks(
     ), (f"SELECT count(*) FROM task WHERE {conditions}", conditions.parameters)
 
 
-def findings(
-    window: Window, rules: Collection[str], severities: Collection[str], offset: int, limit: int
-) -> Query:
-    """A page of findings, newest first."""
-    where = _finding_where(window, rules, severities)
-    return (
-        f"SELECT {FINDING_COLUMNS} FROM {FINDING_TABLES} WHERE {where}"
-        " ORDER BY finding.id DESC LIMIT ? OFFSET ?",
-        [*where.parameters, limit, offset],
-    )
-
-
-def finding_count(window: Window, rules: Collection[str], severities: Collection[str]) -> Query:
-    """How many findings match."""
-    where = _finding_where(window, rules, severities)
-    return f"SELECT count(*) FROM finding INDEXED BY finding_list WHERE {where}", where.parameters
-
-
-def _finding_where(window: Window, rules: Collection[str], severities: Collection[str]) -> _Where:
+def finding_where(window: Window, rules: Collection[str], severities: Collection[str]) -> Query:
+    """Which findings match, as a condition."""
     where = _Where()
     if window.run is not None:
         where.add(f"finding.run = {_RUN}", window.run)
@@ -168,7 +151,7 @@ def _finding_where(window: Window, rules: Collection[str], severities: Collectio
         where.add("at <= ?", window.until)
     where.any_of("rule", rules)
     where.any_of("severity", severities)
-    return where
+    return str(where), where.parameters
 
 
 def _in_window(window: Window) -> _Where:
