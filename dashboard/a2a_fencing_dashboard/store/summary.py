@@ -6,7 +6,7 @@ Nothing here depends on the order of arrival, so that it need never be computed 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from a2a_fencing import conventions as c
@@ -199,6 +199,14 @@ def durations(facts: Iterable[Fact]) -> Iterator[tuple[str, str, int]]:
 def is_finish(fact: Fact) -> bool:
     """Whether a fact says that its task was given a terminal state."""
     return fact.kind == c.WRITE and fact.outcome == c.ACCEPTED and fact.state in c.TERMINAL_STATES
+
+
+def verdict(tasks: Mapping[str, int], *, missing: int) -> str:
+    """The verdict over tasks, counted by theirs, where so many facts are missing."""
+    if tasks.get(c.VIOLATED):
+        return c.VIOLATED
+    # Nothing seen proves nothing.
+    return c.UNKNOWN if missing or tasks.get(c.UNKNOWN) or not tasks else c.FINE
 
 
 def _is_dispatch(kind: str, phase: str | None) -> bool:

@@ -1,0 +1,66 @@
+"""Runs as the pages compare them, each a sum over its replicas."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection
+
+from a2a_fencing import conventions as c
+from a2a_fencing_dashboard.store import summary as m
+from a2a_fencing_dashboard.store.durations import Durations
+from a2a_fencing_dashboard.store.runs import RunDurations, RunRow
+from a2a_fencing_dashboard.store.sqlite import sql
+from a2a_fencing_dashboard.store.sqlite.tallies import ALL_TIME
+
+
+def rows(
+    db: sqlite3.Connection, labels: Collection[str], offset: int, limit: int
+) -> tuple[list[RunRow], int]:
+    """Runs, newest first, and how many there are."""
+    wanted = f"label IN ({sql.marks(labels)})" if labels else "1"
+    (total,) = db.execute(f"SELECT count(*) FROM run WHERE {wanted}", tuple(labels)).fetchone()
+    found = db.execute(
+        "SELECT run.id, label, count(*), sum(guard), min(started), min(first_work), max(last_work),"
+        " sum(facts), sum(missing) FROM run JOIN replica ON replica.run = run.id"
+        f" WHERE run.id IN (SELECT id FROM run WHERE {wanted} ORDER BY id DESC LIMIT ? OFFSET ?)"
+        " GROUP BY run.id ORDER BY run.id DESC",
+        (*labels, limit, offset),
+    ).fetchall()
+    tasks = _tasks(db, [row[0] for row in found])
+    return [
+        RunRow(
+            *row,
+            tasks=sum(tasks[run].values()),
+            violated_tasks=tasks[run].get(c.VIOLATED, 0),
+            verdict=m.verdict(tasks[run], missing=row[-1]),
+        )
+        for run, *row in found
+    ], total
+
+
+def _tasks(db: sqlite3.Connection, runs: Collection[int]) -> dict[int, dict[str, int]]:
+    """How many tasks of each verdict each run has."""
+    counted: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    for run, verdict, count in db.execute(
+        "SELECT run, detail, sum(count) FROM replica JOIN tally ON tally.replica = replica.id"
+        f" WHERE width = {ALL_TIME} AND bucket = 0 AND measure = '{m.TASKS}'"
+        f" AND run IN ({sql.marks(runs)}) GROUP BY run, detail HAVING sum(count) > 0",
+        tuple(runs),
+    ):
+        counted[run][verdict] = count
+    return counted
+
+
+def durations(db: sqlite3.Connection, label: str) -> RunDurations:
+    """How long things took in a run."""
+    counted: dict[str, dict[int, int]] = {m.SAVE_TIMES: {}, m.TASK_TIMES: {}}
+    for measure, detail, count in db.execute(
+        "SELECT measure, detail, sum(count) FROM replica JOIN tally ON tally.replica = replica.id"
+        f" WHERE width = {ALL_TIME} AND bucket = 0 AND measure IN ({sql.marks(counted)})"
+        " AND run = (SELECT id FROM run WHERE label = ?)"
+        " GROUP BY measure, detail HAVING sum(count) > 0",
+        (*counted, label),
+    ):
+        counted[measure][int(detail)] = count
+    return RunDurations(Durations(counted[m.SAVE_TIMES]), Durations(counted[m.TASK_TIMES]))
