@@ -45,11 +45,11 @@ class Script:
     deaf: bool
 
     @classmethod
-    def drawn(cls, choice: random.Random) -> Script:
-        """A script by chance."""
+    def drawn(cls, choice: random.Random, steps: tuple[int, int], longest_s: float) -> Script:
+        """A script by chance: of so many steps, each with at most `longest_s` seconds of work."""
         return cls(
-            steps=choice.randint(1, 5),
-            pause_s=choice.uniform(0.0, 0.2),
+            steps=choice.randint(*steps),
+            pause_s=choice.uniform(0.0, longest_s),
             burst=choice.randint(0, 3),
             end=choice.choices(list(_ENDS), list(_ENDS.values()))[0],
             deaf=choice.random() < 0.3,

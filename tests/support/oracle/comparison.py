@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker import Finding, Report
@@ -158,7 +159,9 @@ class _Comparing:
     def overwritten(self) -> None:
         """Each overwrite in the log takes a finding that says just this."""
         result = self.result
-        claims = self._of(c.TERMINAL_OVERWRITTEN)
+        claims: dict[tuple[TaskId, str], list[Finding]] = defaultdict(list)
+        for finding in self._of(c.TERMINAL_OVERWRITTEN):
+            claims[_place(finding)].append(finding)
         forked = {_place(finding) for finding in self._of(c.VERSION_FORK)}
         for write in self._record.writes:
             if not write.overwrites:
@@ -166,9 +169,10 @@ class _Comparing:
             if write.raw:
                 result.by_raw += 1
                 continue
-            claim = next((claim for claim in claims if self._says(claim, write)), None)
+            here = claims[write.task, f"v{write.version}"]
+            claim = next((claim for claim in here if self._says(claim, write)), None)
             if claim is not None:
-                claims.remove(claim)
+                here.remove(claim)
             verdict = self._verdicts.get(write.task, c.UNKNOWN)
             if self._is_lost(write):
                 result.lost[verdict] += 1
@@ -185,7 +189,7 @@ class _Comparing:
                     )
             if write.victim_is_replica and not write.leftover and verdict == c.FINE:
                 result.fine.append(str(write))
-        for claim in claims:
+        for claim in chain.from_iterable(claims.values()):
             score = result.over_raw if _task(claim) in self._record.raw else result.overwritten
             self._refute(score, claim)
 
@@ -251,9 +255,7 @@ class _Comparing:
         return (write.task, write.version, write.who) in self._lost
 
     def _says(self, claim: Finding, write: Write) -> bool:
-        """Whether the finding is about this write: task, version, state and writer."""
-        if _place(claim) != (write.task, f"v{write.version}"):
-            return False
+        """Whether a finding of this task and version is about this write: by state and writer."""
         witness = (self._facts[identity] for identity in claim.witness if identity in self._facts)
         return any(
             fact.kind == c.WRITE

@@ -33,6 +33,59 @@ _PAUSE_AFTER_ERROR_S: Final = 0.1
 _ONE_TASK: Final = TaskState.TASK_STATE_UNSPECIFIED
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mix:
+    """What the clients do with their tasks: the share of tasks that each thing happens to.
+
+    Attributes:
+        cancel, again: A cancel, and another one.
+        follow_up, subscribe, get, delete: What else happens while the task runs.
+        reborn: Deletion afterwards, mostly with another task under the same id.
+        steps: Fewest and most steps of an agent's work.
+        longest_s: Most seconds that it works for one step.
+        patience: After how many status updates things happen; one of these.
+    """
+
+    cancel: float
+    again: float
+    follow_up: float
+    subscribe: float
+    get: float
+    delete: float
+    reborn: float
+    steps: tuple[int, int]
+    longest_s: float
+    patience: Sequence[int]
+
+
+EVERYTHING: Final = Mix(
+    cancel=0.45,
+    again=0.1,
+    follow_up=0.2,
+    subscribe=0.1,
+    get=0.2,
+    delete=0.04,
+    reborn=0.08,
+    steps=(1, 5),
+    longest_s=0.2,
+    patience=(1, 2, 3),
+)
+
+CANCELS: Final = Mix(
+    cancel=1.0,
+    again=0.1,
+    follow_up=0.03,
+    subscribe=0.02,
+    get=0.0,
+    delete=0.01,
+    reborn=0.01,
+    steps=(2, 3),
+    longest_s=0.3,
+    patience=(1,),
+)
+"""For as many cancelled tasks as the machine can bear."""
+
+
 @dataclass(slots=True)
 class Tally:
     """What the clients did.
@@ -41,22 +94,24 @@ class Tally:
         did: How often what was tried.
         failed: Requests that failed, by what went wrong.
         recent: Ids of tasks that were begun last.
+        cancelled: Ids of tasks of which a client was told that they are cancelled.
     """
 
     did: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     recent: deque[str] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    cancelled: set[str] = field(default_factory=set)
 
 
 async def run_load(
-    urls: Sequence[str], tally: Tally, *, clients: int, seed: int, stop: asyncio.Event
+    urls: Sequence[str], tally: Tally, *, mix: Mix, clients: int, seed: int, stop: asyncio.Event
 ) -> None:
     """Sends from several clients at once until `stop` is set; what they began is then finished."""
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(timeout=60, limits=limits, trust_env=False) as http:
         replicas = [await create_client(url, ClientConfig(httpx_client=http)) for url in urls]
         people = (
-            _Person(replicas, urls, http, tally, random.Random(f"{seed}/client {n}"))
+            _Person(replicas, urls, http, tally, mix, random.Random(f"{seed}/client {n}"))
             for n in range(clients)
         )
         await asyncio.gather(*(person.work_until(stop) for person in people))
@@ -71,12 +126,14 @@ class _Person:
         urls: Sequence[str],
         http: httpx.AsyncClient,
         tally: Tally,
+        mix: Mix,
         choice: random.Random,
     ) -> None:
         self._replicas = replicas
         self._urls = urls
         self._http = http
         self._tally = tally
+        self._mix = mix
         self._choice = choice
 
     async def work_until(self, stop: asyncio.Event) -> None:
@@ -87,7 +144,7 @@ class _Person:
     async def _one_task(self) -> None:
         choice = self._choice
         meddling: list[asyncio.Task[bool]] = []
-        patience = choice.choice((1, 2, 3))
+        patience = choice.choice(self._mix.patience)
         task_id, context_id, state, updates = "", "", _ONE_TASK, 0
         try:
             async for response in self._replica().send_message(self._message()):
@@ -100,26 +157,26 @@ class _Person:
                     meddling = [asyncio.create_task(one) for one in self._meddle(task_id, context_id)]
             if state == TaskState.TASK_STATE_INPUT_REQUIRED and choice.random() < 0.7:
                 await self._tried("follow-up", self._send(task_id, context_id))
-            if choice.random() < 0.08:
+            if choice.random() < self._mix.reborn:
                 await self._reincarnate(task_id, context_id)
         finally:
             await asyncio.gather(*meddling)
 
     def _meddle(self, task_id: str, context_id: str) -> list[Coroutine[Any, Any, bool]]:
         """Most tasks are interfered with while they run, some from several sides."""
-        drawn = self._choice.random
+        drawn, mix = self._choice.random, self._mix
         actions: list[Coroutine[Any, Any, bool]] = []
-        if drawn() < 0.45:
+        if drawn() < mix.cancel:
             actions.append(self._tried("cancel", self._cancel(task_id)))
-        if drawn() < 0.1:
+        if drawn() < mix.again:
             actions.append(self._tried("cancel", self._cancel(task_id)))
-        if drawn() < 0.2:
+        if drawn() < mix.follow_up:
             actions.append(self._tried("follow-up", self._send(task_id, context_id)))
-        if drawn() < 0.1:
+        if drawn() < mix.subscribe:
             actions.append(self._tried("subscribe", self._subscribe(task_id)))
-        if drawn() < 0.2:
+        if drawn() < mix.get:
             actions.append(self._tried("get", self._get(task_id)))
-        if drawn() < 0.04:
+        if drawn() < mix.delete:
             actions.append(self._tried("delete", self._housekeep(DELETE, task_id, context_id)))
         return actions
 
@@ -134,7 +191,9 @@ class _Person:
 
     async def _cancel(self, task_id: str) -> None:
         await asyncio.sleep(self._choice.choice((0.0, 0.0, 0.02, 0.1)))
-        await self._replica().cancel_task(CancelTaskRequest(id=task_id))
+        task = await self._replica().cancel_task(CancelTaskRequest(id=task_id))
+        if task.status.state == TaskState.TASK_STATE_CANCELED:
+            self._tally.cancelled.add(task_id)
 
     async def _send(self, task_id: str, context_id: str) -> None:
         async for _ in self._replica().send_message(self._message(task_id, context_id)):
@@ -159,11 +218,14 @@ class _Person:
         message = Message(
             message_id=f"{self._choice.getrandbits(64):016x}",
             role=Role.ROLE_USER,
-            parts=[Part(text=Script.drawn(self._choice).text)],
+            parts=[Part(text=self._script())],
             task_id=task_id,
             context_id=context_id,
         )
         return SendMessageRequest(message=message)
+
+    def _script(self) -> str:
+        return Script.drawn(self._choice, self._mix.steps, self._mix.longest_s).text
 
     async def _tried(self, what: str, request: Coroutine[Any, Any, None]) -> bool:
         """Whether a request came to its end; the cluster is disturbed, so that many do not."""

@@ -41,7 +41,7 @@ class ReplicaSettings:
         name: What people call it.
         dsn: The shared database.
         driver_defaults: Whether transactions begin when the driver likes (SQLite).
-        endpoint: OTLP/HTTP base URL its facts go to.
+        endpoint: OTLP/HTTP base URL its facts go to; None: nowhere.
         guard: Whether it enforces what is otherwise only observed.
         audit: Whether it re-reads before each write.
         lost_answers: Share of commits whose answer is lost.
@@ -52,7 +52,7 @@ class ReplicaSettings:
     name: str
     dsn: str
     driver_defaults: bool
-    endpoint: str
+    endpoint: str | None
     guard: bool
     audit: bool
     lost_answers: float
@@ -64,6 +64,8 @@ def serve(settings: ReplicaSettings, listener: socket.socket, ready: Connection)
     """Serves until it is asked to stop, or killed; says on `ready` when it is about to."""
     logging.basicConfig(filename=settings.log, level=logging.WARNING)
     os.environ["A2A_FENCING_REPLICA_NAME"] = settings.name
+    if settings.endpoint is None:
+        os.environ |= {f"OTEL_{signal}_EXPORTER": "none" for signal in ("LOGS", "TRACES", "METRICS")}
     label_this_process(settings.name)
     a2a_fencing.instrument(
         endpoint=settings.endpoint,

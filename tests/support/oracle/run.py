@@ -24,7 +24,7 @@ from support.oracle import triggers
 from support.oracle.comparison import Comparison, compare
 from support.oracle.fleet import Fleet
 from support.oracle.labels import RAW_SQL, label_engine
-from support.oracle.load import Tally, run_load
+from support.oracle.load import EVERYTHING, Mix, Tally, run_load
 from support.oracle.raw import run_raw_sql
 from support.oracle.record import Record
 from support.oracle.replica import HEARTBEAT_S, ReplicaSettings
@@ -40,6 +40,7 @@ class OracleSettings:
         dsn: An empty database for the tasks.
         folder: Where facts and logs go.
         seconds: How long tasks are begun.
+        cancels: End earlier, when clients were told of so many cancelled tasks; 0: do not.
         seed: Of every choice.
         guard: Whether the replicas enforce what is otherwise only observed.
         audit: Whether they re-read before each write.
@@ -48,11 +49,13 @@ class OracleSettings:
         ended_every_s: Seconds between two ends of a replica.
         raw_every_s: Seconds between two repairs by raw SQL.
         lost_answers: Share of commits whose answer is lost.
+        mix: What clients do with their tasks.
     """
 
     dsn: str
     folder: Path
     seconds: float
+    cancels: int = 0
     seed: int = 1
     guard: bool = False
     audit: bool = False
@@ -62,6 +65,7 @@ class OracleSettings:
     ended_every_s: float = 6.0
     raw_every_s: float = 1.0
     lost_answers: float = 0.01
+    mix: Mix = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +103,9 @@ def run(settings: OracleSettings) -> Outcome:
         endpoint = start_receiver(
             supervisor, store_url=store_url, host=_HOST, port=free_port(_HOST, 0, exact=True)
         )
-        fleet = Fleet(
-            supervisor, lambda name, start: _replica(settings, name, start, endpoint), settings.replicas
-        )
+        fleet = fleet_of(settings, supervisor, endpoint)
         with fleet.running():
-            asyncio.run(_disturb(settings, fleet, tally))
+            asyncio.run(disturb(settings, fleet, tally))
             if fleet.killed:
                 # Long enough that who was killed last is missed, while the others still report.
                 time.sleep(5 * HEARTBEAT_S)
@@ -120,13 +122,20 @@ def run(settings: OracleSettings) -> Outcome:
     )
 
 
-async def _disturb(settings: OracleSettings, fleet: Fleet, tally: Tally) -> None:
-    """Runs load, raw SQL and the end of replicas until the time is over."""
+async def disturb(settings: OracleSettings, fleet: Fleet, tally: Tally) -> None:
+    """Runs load, raw SQL and the end of replicas until the time is over, or enough is cancelled."""
     stop = asyncio.Event()
     engine = open_engine(settings.dsn)
     label_engine(engine.sync_engine, RAW_SQL)
     load = asyncio.create_task(
-        run_load(fleet.urls, tally, clients=settings.clients, seed=settings.seed, stop=stop)
+        run_load(
+            fleet.urls,
+            tally,
+            mix=settings.mix,
+            clients=settings.clients,
+            seed=settings.seed,
+            stop=stop,
+        )
     )
     meanwhile: list[Coroutine[Any, Any, None]] = []
     if settings.raw_every_s:
@@ -135,6 +144,8 @@ async def _disturb(settings: OracleSettings, fleet: Fleet, tally: Tally) -> None
         )
     if settings.ended_every_s:
         meanwhile.append(_end_replicas(settings, fleet, tally, stop))
+    if settings.cancels:
+        meanwhile.append(_until_cancelled(settings.cancels, tally, stop))
     chaos = [asyncio.create_task(one) for one in meanwhile]
     try:
         await _until_begun(load, tally)
@@ -151,6 +162,11 @@ async def _until_begun(load: asyncio.Task[None], tally: Tally) -> None:
         await asyncio.sleep(0.05)
 
 
+async def _until_cancelled(enough: int, tally: Tally, stop: asyncio.Event) -> None:
+    while len(tally.cancelled) < enough and not stop.is_set():  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0.1)
+
+
 async def _end_replicas(
     settings: OracleSettings, fleet: Fleet, tally: Tally, stop: asyncio.Event
 ) -> None:
@@ -161,7 +177,14 @@ async def _end_replicas(
             await fleet.disturb(choice)
 
 
-def _replica(settings: OracleSettings, name: str, start: int, endpoint: str) -> ReplicaSettings:
+def fleet_of(settings: OracleSettings, supervisor: Supervisor, endpoint: str | None) -> Fleet:
+    """The replicas of a run, not started yet; without an endpoint they send their facts nowhere."""
+    return Fleet(
+        supervisor, lambda name, start: _replica(settings, name, start, endpoint), settings.replicas
+    )
+
+
+def _replica(settings: OracleSettings, name: str, start: int, endpoint: str | None) -> ReplicaSettings:
     return ReplicaSettings(
         name=name,
         dsn=settings.dsn,
