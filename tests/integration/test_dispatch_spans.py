@@ -18,9 +18,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
-from opentelemetry.sdk.trace import TracerProvider, sampling
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace import sampling
 from opentelemetry.trace import SpanKind
 
 import a2a_fencing
@@ -29,28 +27,15 @@ from a2a_fencing.testing import capture
 from support.agents import CALL, between, run, serving
 from support.cluster import message, until
 from support.otlp_sink import otlp_sink
-
-
-class Traced:
-    """The application's tracing: its provider and what its exporter got."""
-
-    def __init__(self, sampler: sampling.Sampler) -> None:
-        self.exported = InMemorySpanExporter()
-        self.provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
-        self.provider.add_span_processor(SimpleSpanProcessor(self.exported))
-        self.tracer = self.provider.get_tracer("application")
-
-    def client(self, name: str = "call", kind: SpanKind = SpanKind.CLIENT, **attributes):
-        return self.tracer.start_as_current_span(name, kind=kind, attributes=attributes)
+from support.tracing import Traced
 
 
 @pytest.fixture(params=["sampled"])
-def traced(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
+def traced(request: pytest.FixtureRequest) -> Iterator[Traced]:
     ratio = 1.0 if request.param == "sampled" else 0.0
     found = Traced(sampling.ParentBased(sampling.TraceIdRatioBased(ratio)))
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", found.provider)
-    yield found
-    found.provider.shutdown()
+    with found.installed():
+        yield found
 
 
 @pytest.fixture

@@ -82,6 +82,21 @@ _NEVER_SENT: Final = frozenset(
 )
 """Exceptions, by the last part of their name, that clients raise before a request leaves."""
 
+_REFUSED: Final = frozenset(
+    {
+        "AuthenticationError",
+        "BadRequestError",
+        "ConflictError",
+        "NotFoundError",
+        "PermissionDeniedError",
+        "RateLimitError",
+        "UnprocessableEntityError",
+    }
+)
+"""Exceptions, by the last part of their name, that LLM clients raise for an answer of 4xx; their own
+spans say no status.
+"""
+
 
 def outcome_of(span: ReadableSpan, *, interrupted: bool = False) -> CallOutcome:
     """What the call came to.
@@ -103,8 +118,11 @@ def outcome_of(span: ReadableSpan, *, interrupted: bool = False) -> CallOutcome:
         # Only a client that knows of status codes leaves without one when it got no answer.
         spoke_http = any(name.startswith("http.") for name in attributes)
         return CallOutcome(c.UNKNOWN if spoke_http else c.ACCEPTED)
-    if error is not None and error.rpartition(".")[2] in _NEVER_SENT:
+    name = (error or "").rpartition(".")[2]
+    if name in _NEVER_SENT:
         return CallOutcome(c.DISPATCH_FAILED, error)
+    if name in _REFUSED:
+        return CallOutcome(c.DISPATCH_REJECTED, error)
     if _number(_first(attributes, _JSON_RPC_ERROR)) in _REFUSED_JSON_RPC:
         return CallOutcome(c.DISPATCH_REJECTED, error)
     return CallOutcome(c.UNKNOWN, error or ("CancelledError" if interrupted else None))

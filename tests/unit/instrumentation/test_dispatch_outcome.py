@@ -80,6 +80,18 @@ GRPC = {"rpc.system": "grpc"}
         # LLM clients and queues.
         ({"gen_ai.operation.name": "chat"}, False, "accepted", None),
         ({"gen_ai.operation.name": "chat", "error.type": "timeout"}, True, "unknown", "timeout"),
+        (
+            {"gen_ai.operation.name": "chat", "error.type": "openai.RateLimitError"},
+            True,
+            "rejected",
+            "openai.RateLimitError",
+        ),
+        (
+            {"gen_ai.operation.name": "chat", "error.type": "openai.InternalServerError"},
+            True,
+            "unknown",
+            "openai.InternalServerError",
+        ),
         ({"messaging.system": "kafka"}, False, "accepted", None),
         ({"messaging.system": "kafka"}, True, "unknown", None),
     ],
