@@ -9,6 +9,7 @@ from typing import Protocol
 from a2a_fencing.checker import Finding, Gap
 from a2a_fencing.facts import Fact, TaskKey, Version
 from a2a_fencing_dashboard.store.notes import ACKNOWLEDGED, MUTED, Note, Notebook
+from a2a_fencing_dashboard.store.outbox import Outbox
 from a2a_fencing_dashboard.store.runs import RunBook
 
 
@@ -241,6 +242,10 @@ class Store(Notebook, RunBook, Protocol):
     """A place for facts and what was concluded from them. One writer of facts, many readers, also in
     other processes; notes may come from any of them.
     """
+
+    @property
+    def outbox(self) -> Outbox:
+        """What is to be told to others; for the process that writes."""
 
     # --- the one writer (ingest) ---
 

@@ -12,6 +12,7 @@ from a2a_fencing_dashboard.store.errors import StoreError
 from a2a_fencing_dashboard.store.notes import Note
 from a2a_fencing_dashboard.store.protocol import Batch, Past, Reported
 from a2a_fencing_dashboard.store.sqlite import notes
+from a2a_fencing_dashboard.store.sqlite.outbox import SqliteOutbox
 from a2a_fencing_dashboard.store.sqlite.reader import Reader
 from a2a_fencing_dashboard.store.sqlite.schema import connect, prepare
 from a2a_fencing_dashboard.store.sqlite.writer import Writer
@@ -30,6 +31,12 @@ class SqliteStore(Reader):
         super().__init__(path, clock=clock)
         self._path = path
         self._writer: Writer | None = None
+        self._outbox = SqliteOutbox(path)
+
+    @property
+    def outbox(self) -> SqliteOutbox:
+        """What is to be told to others; for the process that writes."""
+        return self._outbox
 
     def known(self, ids: Collection[str]) -> set[str]:
         """Which of these fact ids are stored already."""
@@ -62,6 +69,7 @@ class SqliteStore(Reader):
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+        self._outbox.close()
         super().close()
 
     def _open_writer(self) -> Writer:

@@ -13,6 +13,7 @@ from a2a_fencing.facts import TaskKey, split_id
 from a2a_fencing_dashboard.store import codec
 from a2a_fencing_dashboard.store import summary as m
 from a2a_fencing_dashboard.store.protocol import FindingChange
+from a2a_fencing_dashboard.store.sqlite.outbox_table import OutboxTable
 from a2a_fencing_dashboard.store.sqlite.replicas import ReplicaTable
 from a2a_fencing_dashboard.store.sqlite.tallies import TallyTable
 from a2a_fencing_dashboard.store.sqlite.tasks import TaskTable
@@ -25,18 +26,24 @@ class FindingTable:
     """Adds and removes findings, and counts them where and when they happened."""
 
     def __init__(
-        self, db: sqlite3.Connection, replicas: ReplicaTable, tasks: TaskTable, tallies: TallyTable
+        self,
+        db: sqlite3.Connection,
+        replicas: ReplicaTable,
+        tasks: TaskTable,
+        tallies: TallyTable,
+        outbox: OutboxTable,
     ) -> None:
         """Works on the writing connection."""
         self._db = db
         self._replicas = replicas
         self._tasks = tasks
         self._tallies = tallies
+        self._outbox = outbox
 
     def apply(self, change: FindingChange, *, now_unix_nano: int) -> None:
         """Adds or removes a finding."""
         if change.retracted:
-            self._remove(change.finding)
+            self._remove(change.finding, now_unix_nano)
         else:
             self._add(change.finding, self._tasks.of(change.finding.task), now_unix_nano)
 
@@ -62,7 +69,7 @@ class FindingTable:
 
     def _add(self, finding: Finding, task: TaskSummary, now_unix_nano: int) -> None:
         replica, at = self._newest_witness(finding, task.id) or (task.origin, task.last)
-        self._db.execute(
+        row = self._db.execute(
             "INSERT INTO finding (task, run, incarnation, rule, severity, certainty, witness,"
             " explanation, key, replica, at, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -80,17 +87,20 @@ class FindingTable:
                 now_unix_nano,
             ),
         )
+        assert row.lastrowid is not None
+        self._outbox.added(finding, row.lastrowid)
         self._count(finding, task, replica, at, 1)
 
-    def _remove(self, finding: Finding) -> None:
+    def _remove(self, finding: Finding, now_unix_nano: int) -> None:
         """Removes a finding by its identity, from whichever incarnation it was added to."""
         for task in self._tasks.incarnations(finding.task).values():
             removed = self._db.execute(
                 "DELETE FROM finding WHERE task = ? AND incarnation = ? AND rule = ? AND key = ?"
-                " RETURNING replica, at",
+                " RETURNING id, replica, at",
                 (task.id, finding.task.incarnation, finding.rule, finding.key),
             ).fetchall()
-            for replica, at in removed:
+            for row_id, replica, at in removed:
+                self._outbox.removed(finding, row_id, task.id, now_unix_nano)
                 self._count(finding, task, replica, at, -1)
 
     def _count(self, finding: Finding, task: TaskSummary, replica: int, at: int, step: int) -> None:

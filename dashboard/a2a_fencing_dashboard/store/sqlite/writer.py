@@ -14,6 +14,7 @@ from a2a_fencing_dashboard.store import codec, summary
 from a2a_fencing_dashboard.store.errors import StoreError
 from a2a_fencing_dashboard.store.protocol import Batch, Past, Reported, Span
 from a2a_fencing_dashboard.store.sqlite.findings import FindingTable
+from a2a_fencing_dashboard.store.sqlite.outbox_table import OutboxTable
 from a2a_fencing_dashboard.store.sqlite.replicas import Replica, ReplicaTable
 from a2a_fencing_dashboard.store.sqlite.schema import connect
 from a2a_fencing_dashboard.store.sqlite.tallies import TallyTable
@@ -80,6 +81,7 @@ class Writer:
             self._tallies.write()
             for replica in self._replicas.write():
                 self._tasks.settle_run(replica)
+            self._outbox.write()
 
     def close(self) -> None:
         """Lets go of the connection."""
@@ -100,7 +102,8 @@ class Writer:
         self._replicas = ReplicaTable(self._db)
         self._tallies = TallyTable(self._db)
         self._tasks = TaskTable(self._db, self._tallies)
-        self._findings = FindingTable(self._db, self._replicas, self._tasks, self._tallies)
+        self._outbox = OutboxTable(self._db)
+        self._findings = FindingTable(self._db, self._replicas, self._tasks, self._tallies, self._outbox)
 
     def _count_commits(self) -> int:
         return int(self._db.execute("SELECT count FROM commits").fetchone()[0])
