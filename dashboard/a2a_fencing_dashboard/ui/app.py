@@ -12,7 +12,7 @@ import streamlit as st
 from a2a_fencing_dashboard.store import StoreError, open_store
 from a2a_fencing_dashboard.store.protocol import Window
 from a2a_fencing_dashboard.ui import links, live, parts, scope, view
-from a2a_fencing_dashboard.ui.pages import alerts, overview, task, tasks
+from a2a_fencing_dashboard.ui.pages import alerts, overview, runs, task, tasks
 from a2a_fencing_dashboard.ui.queries import Queries, is_silent
 from a2a_fencing_dashboard.ui.scope import Scope
 from a2a_fencing_dashboard.ui.settings import Settings
@@ -33,6 +33,7 @@ PAGES: Final[Mapping[str, Entry]] = {
     links.OVERVIEW: Entry(overview.render, "Overview", ""),
     links.TASKS: Entry(tasks.render, "Tasks", "tasks"),
     links.ALERTS: Entry(alerts.render, "Alerts", "alerts"),
+    links.RUNS: Entry(runs.render, "Runs", "runs"),
     links.TASK: Entry(task.render, "Task", "task", listed=False),
 }
 

@@ -14,6 +14,7 @@ OVERVIEW: Final = "overview"
 TASKS: Final = "tasks"
 TASK: Final = "task"
 ALERTS: Final = "alerts"
+RUNS: Final = "runs"
 
 Query = dict[str, str | Sequence[str]]
 

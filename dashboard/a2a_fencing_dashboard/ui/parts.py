@@ -107,9 +107,12 @@ def heading(title: str) -> None:
     st.markdown(f"##### {title}")
 
 
-def verdict_box(kind: str, headline: str) -> st.delta_generator.DeltaGenerator:
-    """A box whose colour, icon and first word all say the verdict; more is written into it."""
-    box = st.container(key=f"verdict-{kind}", gap="xsmall")
+def verdict_box(kind: str, headline: str, name: str = "") -> st.delta_generator.DeltaGenerator:
+    """A box whose colour, icon and first word all say the verdict; more is written into it.
+
+    `name` tells apart several on one page.
+    """
+    box = st.container(key=f"verdict-{kind}-{name}" if name else f"verdict-{kind}", gap="xsmall")
     with box, st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"{_ICONS[kind]} **{VERDICT_WORDS.get(kind, 'No data')}**", width="content")
         st.text(headline)

@@ -24,6 +24,7 @@ from a2a_fencing_dashboard.store.protocol import (
     TaskRow,
     Window,
 )
+from a2a_fencing_dashboard.store.runs import RunDurations, RunRow
 
 SILENT_AFTER: Final = 3
 """Heartbeat intervals without a sign of life after which a replica counts as silent."""
@@ -92,6 +93,8 @@ class Queries:
         self.series = lru_cache(16)(self._series)
         self.replicas = lru_cache(16)(self._replicas)
         self.runs = lru_cache(4)(self._runs)
+        self.run_rows = lru_cache(16)(self._run_rows)
+        self.run_durations = lru_cache(16)(self._run_durations)
         self.tasks = lru_cache(64)(self._tasks)
         self.task = lru_cache(32)(self._task)
         self.findings = lru_cache(32)(self._findings)
@@ -124,6 +127,15 @@ class Queries:
 
     def _runs(self, at: int) -> tuple[str, ...]:
         return tuple(self._store.runs())
+
+    def _run_rows(
+        self, at: int, labels: tuple[str, ...] = (), limit: int = 50
+    ) -> tuple[tuple[RunRow, ...], int]:
+        rows, total = self._store.run_rows(labels, limit=limit)
+        return tuple(rows), total
+
+    def _run_durations(self, at: int, label: str) -> RunDurations:
+        return self._store.run_durations(label)
 
     def _tasks(self, at: int, query: TaskQuery) -> tuple[tuple[TaskRow, ...], int]:
         rows, total = self._store.tasks(

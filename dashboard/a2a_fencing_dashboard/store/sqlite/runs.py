@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store import summary as m
@@ -28,15 +29,24 @@ def rows(
         (*labels, limit, offset),
     ).fetchall()
     tasks = _tasks(db, [row[0] for row in found])
-    return [
-        RunRow(
-            *row,
-            tasks=sum(tasks[run].values()),
-            violated_tasks=tasks[run].get(c.VIOLATED, 0),
-            verdict=m.verdict(tasks[run], missing=row[-1]),
-        )
-        for run, *row in found
-    ], total
+    return [_row(row[1:], tasks[row[0]]) for row in found], total
+
+
+def _row(row: tuple[Any, ...], tasks: Mapping[str, int]) -> RunRow:
+    label, replicas, guarded, started, first, last, facts, missing = row
+    return RunRow(
+        label,
+        replicas,
+        guarded,
+        started,
+        first,
+        last,
+        facts,
+        missing,
+        tasks=sum(tasks.values()),
+        violated_tasks=tasks.get(c.VIOLATED, 0),
+        verdict=m.verdict(tasks, missing=missing),
+    )
 
 
 def _tasks(db: sqlite3.Connection, runs: Collection[int]) -> dict[int, dict[str, int]]:
