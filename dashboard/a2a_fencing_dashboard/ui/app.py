@@ -50,12 +50,14 @@ def main() -> None:
         except StoreError as error:
             seen = error
         selected = seen.scope if isinstance(seen, View) else Scope()
-        live.watch(partial(_pulse, settings, selected), seen.pulse if isinstance(seen, View) else None)
+        pulse = seen.pulse if isinstance(seen, View) else None
+        live.watch(partial(_pulse, settings, selected), pulse, selected.every_s)
     if isinstance(seen, StoreError):
         parts.unreadable(seen)
         return
     view.enter(seen)
     try:
+        parts.title(seen.queries.new_violations(seen.at, seen.window))
         if seen.queries.replicas(seen.at, Window()):
             page.run()
         else:
@@ -79,7 +81,7 @@ def _look(settings: Settings, pages: Mapping[str, st.Page]) -> View:
     selected = scope.select(queries.runs(queries.version()))
     pulse = _pulse(settings, selected)
     at, window, _ = pulse
-    zone = st.context.timezone
+    zone = None if selected.zone == scope.UTC else st.context.timezone
     return View(queries, at, queries.now(), selected, window, zone, settings, pages, pulse)
 
 

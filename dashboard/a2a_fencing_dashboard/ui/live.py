@@ -11,12 +11,11 @@ import streamlit as st
 from a2a_fencing_dashboard.store import StoreError
 from a2a_fencing_dashboard.ui.words import ago
 
-POLL_S: Final = 1.0
-
 Pulse = tuple[object, ...] | None
 """What a page depends on, besides its URL; None while the store cannot be read."""
 
 _PAUSED: Final = "paused"
+_HELD: Final = "a2a_fencing_held"
 _CHANGED: Final = "a2a_fencing_changed"
 
 
@@ -28,24 +27,36 @@ def beat(pulse: Callable[[], Pulse]) -> Pulse:
         return None
 
 
-@st.fragment(run_every=POLL_S)
-def watch(pulse: Callable[[], Pulse], drawn: Pulse) -> None:
+def hold() -> None:
+    """Keeps the page as it is until it is drawn without a call of this: somebody is writing in it."""
+    st.session_state[_HELD] = True
+
+
+def watch(pulse: Callable[[], Pulse], drawn: Pulse, every_s: float) -> None:
     """Shows how fresh the page is, with a switch to hold it still, and redraws it when it is stale.
 
-    Call it in every run of the entry: a timer in the browser calls it again each second.
+    Call it in every run of the entry, before the page: a timer in the browser looks again and again.
 
     Args:
         pulse: Tells cheaply what the page depends on.
         drawn: The pulse that the page was drawn with.
+        every_s: Seconds from one look to the next.
     """
+    st.session_state[_HELD] = False
+    st.fragment(_watch, run_every=every_s)(pulse, drawn)
+
+
+def _watch(pulse: Callable[[], Pulse], drawn: Pulse) -> None:
     changed = _changed(drawn)
     with st.container(horizontal=True, vertical_alignment="center", width="content", key="live"):
         paused = st.toggle("Pause", key=_PAUSED)
         stale = beat(pulse) != drawn
-        if stale and not paused:
+        held = st.session_state.get(_HELD, False)
+        if stale and not (paused or held):
             st.rerun()
-        if paused:
-            st.caption("paused, newer data waits" if stale else "paused, nothing new")
+        if paused or held:
+            why = "paused" if paused else "held while you write"
+            st.caption(f"{why}, {'newer data waits' if stale else 'nothing new'}")
         elif drawn is None:
             st.caption("no answer, trying again")
         else:

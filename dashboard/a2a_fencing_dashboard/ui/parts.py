@@ -65,6 +65,11 @@ def frame() -> None:
     st.logo(str(_LOGO), size="large")
 
 
+def title(new: int) -> None:
+    """Says in the browser's tab how many violations are new, for who looks at another one."""
+    st.set_page_config(page_title=f"({count(new)}) a2a-fencing" if new else "a2a-fencing")
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A number with a name, and the list behind it. `note` stands small beside the name."""
@@ -182,10 +187,12 @@ _SEVERITIES: Final = {
 _CERTAINTIES: Final = {c.PROVEN: ":material/task_alt:", c.SUSPECTED: ":material/contact_support:"}
 
 
-def finding_line(finding: Finding, names: Names) -> None:
+def finding_line(finding: Finding, names: Names, *, muted: bool = False) -> None:
     """A finding: how grave, how certain, which rule, and what happened."""
     with st.container(horizontal=True, wrap=False, gap="medium"):
         _signs(finding)
+        if muted:
+            st.markdown(":material/notifications_off: muted", width=76)
         st.text(named(finding.explanation, names), width="stretch")
 
 

@@ -13,7 +13,10 @@ from typing import Final
 
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing_dashboard.store.notes import Note
 from a2a_fencing_dashboard.store.protocol import (
+    AlertPage,
+    FindingFilter,
     FindingRow,
     Overview,
     ReplicaRow,
@@ -25,6 +28,7 @@ from a2a_fencing_dashboard.store.protocol import (
     Window,
 )
 from a2a_fencing_dashboard.store.runs import RunDurations, RunRow
+from a2a_fencing_dashboard.ui.actions import Actions
 
 SILENT_AFTER: Final = 3
 """Heartbeat intervals without a sign of life after which a replica counts as silent."""
@@ -44,17 +48,6 @@ class TaskQuery:
     where: TaskFilter
     sort: str = "last"
     descending: bool = True
-    offset: int = 0
-    limit: int = 50
-
-
-@dataclass(frozen=True, slots=True)
-class FindingQuery:
-    """One page of the list of findings."""
-
-    window: Window
-    rules: tuple[str, ...] = ()
-    severities: tuple[str, ...] = ()
     offset: int = 0
     limit: int = 50
 
@@ -89,6 +82,7 @@ class Queries:
     def __init__(self, store: Store) -> None:
         """Reads `store`."""
         self._store = store
+        self.actions = Actions(store, self.now)
         self.overview = lru_cache(16)(self._overview)
         self.series = lru_cache(16)(self._series)
         self.replicas = lru_cache(16)(self._replicas)
@@ -97,7 +91,9 @@ class Queries:
         self.run_durations = lru_cache(16)(self._run_durations)
         self.tasks = lru_cache(64)(self._tasks)
         self.task = lru_cache(32)(self._task)
-        self.findings = lru_cache(32)(self._findings)
+        self.alerts = lru_cache(32)(self._alerts)
+        self.new_violations = lru_cache(32)(self._new_violations)
+        self.notes = lru_cache(4)(self._notes)
         self.findings_of = lru_cache(512)(self._findings_of)
         self.neighbours = lru_cache(32)(self._neighbours)
         self.spans = lru_cache(16)(self._spans)
@@ -164,19 +160,20 @@ class Queries:
         ]
         return max(rows, key=lambda row: row.key.incarnation, default=None)
 
-    def _findings(self, at: int, query: FindingQuery) -> tuple[tuple[FindingRow, ...], int]:
-        rows, total = self._store.findings(
-            query.window,
-            rules=query.rules,
-            severities=query.severities,
-            offset=query.offset,
-            limit=query.limit,
-        )
-        return tuple(rows), total
+    def _alerts(
+        self, at: int, window: Window, where: FindingFilter, offset: int, limit: int
+    ) -> AlertPage:
+        return self._store.alerts(window, where, offset=offset, limit=limit)
+
+    def _new_violations(self, at: int, window: Window) -> int:
+        return self._store.new_violations(window)
+
+    def _notes(self, at: int) -> tuple[Note, ...]:
+        return tuple(self._store.notes())
 
     def _findings_of(self, at: int, key: TaskKey) -> tuple[FindingRow, ...]:
         """The gravest first."""
-        return tuple(sorted(self._store.findings_of(key), key=_gravity))
+        return tuple(sorted(self._store.findings_of(key), key=gravity))
 
     def _neighbours(self, at: int, key: TaskKey, window: Window) -> Neighbours:
         violated = TaskFilter(verdicts=(c.VIOLATED,))
@@ -201,7 +198,7 @@ class Queries:
         return tuple(row for row in rows if row.key.task_id == task_id)
 
 
-def _gravity(row: FindingRow) -> tuple[int, int]:
+def gravity(row: FindingRow) -> tuple[int, int]:
     """Order of findings: the most severe first, of equal ones in the order of the rules."""
     finding = row.finding
     severity = _SEVERITIES.index(finding.severity) if finding.severity in _SEVERITIES else 0

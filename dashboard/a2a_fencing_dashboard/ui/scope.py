@@ -1,4 +1,6 @@
-"""Which part of the history every page looks at: a run and a time range, both in the URL."""
+"""How every page looks at the history: which run and time range, in which time zone, and how often
+anew. All of it is in the URL.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +26,14 @@ RANGES: Final[Mapping[str, int | None]] = {
     ALL_TIME: None,
 }
 
+LOCAL: Final = "local"
+UTC: Final = "UTC"
+
+REFRESH: Final[Mapping[str, float]] = {"1 s": 1, "2 s": 2, "5 s": 5, "15 s": 15}
+"""Seconds between two looks for new data."""
+
+_OFTEN: Final = next(iter(REFRESH))
+
 _BUCKETS_S: Final = (1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 604_800)
 _MOST_BUCKETS: Final = 75
 _NS: Final = 1_000_000_000
@@ -31,10 +41,12 @@ _NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A run (None: all of them) and a key of `RANGES`."""
+    """A run (None: all of them), a key of `RANGES`, a time zone and a key of `REFRESH`."""
 
     run: str | None = None
     range: str = ALL_TIME
+    zone: str = LOCAL
+    refresh: str = _OFTEN
 
     @property
     def query(self) -> Query:
@@ -44,7 +56,16 @@ class Scope:
             query["run"] = self.run
         if self.range != ALL_TIME:
             query["range"] = self.range
+        if self.zone != LOCAL:
+            query["zone"] = self.zone
+        if self.refresh != _OFTEN:
+            query["refresh"] = self.refresh
         return query
+
+    @property
+    def every_s(self) -> float:
+        """Seconds between two looks for new data."""
+        return REFRESH[self.refresh]
 
     def window(self, now_unix_nano: int) -> Window:
         """What to ask the store for. It moves on in steps, so that equal questions are asked once."""
@@ -78,7 +99,7 @@ def buckets(window: Window, replicas: Sequence[ReplicaRow], now_unix_nano: int) 
 
 
 def select(runs: Sequence[str]) -> Scope:
-    """Draws the two selectors; both remember their choice in the URL, on every page."""
+    """Draws the selectors; each remembers its choice in the URL, on every page."""
     run = st.selectbox(
         "Run",
         [ALL_RUNS, *(label for label in runs if label != ALL_RUNS)],
@@ -96,7 +117,25 @@ def select(runs: Sequence[str]) -> Scope:
         label_visibility="collapsed",
         width=150,
     )
-    return Scope(run=None if run == ALL_RUNS else run, range=time_range or ALL_TIME)
+    with st.popover("", icon=":material/tune:", type="tertiary", help="Time zone and refresh rate"):
+        here = st.context.timezone
+        zone = st.radio(
+            "Time zone",
+            (LOCAL, UTC),
+            format_func=lambda name: f"local ({here})" if name == LOCAL and here else name,
+            key="zone",
+            bind="query-params",
+            horizontal=True,
+        )
+        refresh = st.radio(
+            "Look for new data every", list(REFRESH), key="refresh", bind="query-params", horizontal=True
+        )
+    return Scope(
+        run=None if run == ALL_RUNS else run,
+        range=time_range or ALL_TIME,
+        zone=zone or LOCAL,
+        refresh=refresh or _OFTEN,
+    )
 
 
 def clear() -> None:

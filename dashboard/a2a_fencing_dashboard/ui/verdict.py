@@ -70,7 +70,8 @@ def _violated(overview: Overview) -> str:
     gravest = next(iter(gravest_first(overview.violations)), "")
     meaning = RULE_MEANINGS.get(gravest) or shown(gravest, 60)
     tasks = f"{count(overview.violated_tasks)} of {count(overview.tasks, 'task')} broke a rule"
-    return f"{tasks}; the gravest: {meaning}."
+    muted = f" ({count(overview.muted_tasks)} of these muted)" if overview.muted_tasks else ""
+    return f"{tasks}{muted}; the gravest: {meaning}."
 
 
 def _completeness(replicas: Sequence[ReplicaRow]) -> str:

@@ -10,6 +10,7 @@ import streamlit as st
 
 from a2a_fencing_dashboard.store.protocol import ReplicaRow, Window
 from a2a_fencing_dashboard.ui import words
+from a2a_fencing_dashboard.ui.actions import Actions
 from a2a_fencing_dashboard.ui.live import Pulse
 from a2a_fencing_dashboard.ui.queries import Queries
 from a2a_fencing_dashboard.ui.scope import Scope
@@ -28,7 +29,7 @@ class View:
         now: ns since 1970.
         scope: Run and time range as selected.
         window: The same for the store.
-        zone: Time zone of the browser, or None.
+        zone: Time zone to tell times in, or None for UTC.
         settings: Where to link to.
         pages: Pages by their names in `links`.
         pulse: What `live.watch` compares to tell whether this view is stale.
@@ -43,6 +44,11 @@ class View:
     settings: Settings
     pages: Mapping[str, st.Page]
     pulse: Pulse
+
+    @property
+    def actions(self) -> Actions:
+        """The way to take notes."""
+        return self.queries.actions
 
     @property
     def replicas(self) -> tuple[ReplicaRow, ...]:

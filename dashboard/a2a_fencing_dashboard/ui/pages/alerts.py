@@ -1,4 +1,4 @@
-"""Alerts: what the checker found, newest first, by task."""
+"""Alerts: what the checker found, by task, newest first, and what people said of it."""
 
 from __future__ import annotations
 
@@ -7,58 +7,43 @@ from typing import Final
 import streamlit as st
 
 from a2a_fencing import conventions as c
-from a2a_fencing.facts import TaskKey
-from a2a_fencing_dashboard.store.protocol import FindingRow
-from a2a_fencing_dashboard.ui import links, parts, scope, words
-from a2a_fencing_dashboard.ui.queries import FindingQuery
+from a2a_fencing_dashboard.store.protocol import AlertPage, FindingFilter, TaskAlerts
+from a2a_fencing_dashboard.ui import links, noting, parts, scope, words
+from a2a_fencing_dashboard.ui.queries import gravity
 from a2a_fencing_dashboard.ui.view import View, current
 
-_PAGE_SIZE: Final = 30
+_PAGE_SIZE: Final = 20
+"""Tasks."""
+
+_HIDE: Final = "hide"
+_SHOW: Final = "show"
 
 
 def render() -> None:
     """Draws the page."""
     view = current()
-    rules, severities = _choices()
-    chosen = severities or (c.CRITICAL, c.WARNING)
-    _, total = _ask(view, rules, chosen, page=1)
-    if not total:
-        _nothing(view, filtered=bool(rules or severities))
+    where = _choices()
+    total = _ask(view, where, page=1)
+    _whole_runs(view)
+    if not total.tasks:
+        _nothing(view, where, total.muted)
         return
     with st.container(key="list-head", horizontal=True, vertical_alignment="center"):
-        pages = -(-total // _PAGE_SIZE)
-        page = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
-        rows, _ = _ask(view, rules, chosen, page)
-        parts.showing((page - 1) * _PAGE_SIZE, len(rows), total, "finding")
-    for index, (task, found) in enumerate(_by_task(rows).items()):
-        stored = view.queries.findings_of(view.at, task)
-        whole = [row for row in stored if row.finding.severity in chosen and _wanted(row, rules)]
-        # The checker may tell incarnations apart that are one task in the store.
-        _group(view, task, whole or found, index)
+        pages = -(-total.tasks // _PAGE_SIZE)
+        number = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
+        page = _ask(view, where, number)
+        parts.showing((number - 1) * _PAGE_SIZE, len(page.groups), total.tasks, "task")
+        st.caption(f"with {words.count(total.findings, 'finding')}", width="content")
+        _muted(where, total.muted)
+    for group in page.groups:
+        _group(view, group)
 
 
-def _ask(
-    view: View, rules: tuple[str, ...], severities: tuple[str, ...], page: int
-) -> tuple[tuple[FindingRow, ...], int]:
-    offset = (page - 1) * _PAGE_SIZE
-    return view.queries.findings(
-        view.at, FindingQuery(view.window, rules, severities, offset=offset, limit=_PAGE_SIZE)
-    )
+def _ask(view: View, where: FindingFilter, page: int) -> AlertPage:
+    return view.queries.alerts(view.at, view.window, where, (page - 1) * _PAGE_SIZE, _PAGE_SIZE)
 
 
-def _by_task(rows: tuple[FindingRow, ...]) -> dict[TaskKey, list[FindingRow]]:
-    """The task with the newest finding first."""
-    groups: dict[TaskKey, list[FindingRow]] = {}
-    for row in rows:
-        groups.setdefault(row.finding.task, []).append(row)
-    return groups
-
-
-def _wanted(row: FindingRow, rules: tuple[str, ...]) -> bool:
-    return not rules or row.finding.rule in rules
-
-
-def _choices() -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _choices() -> FindingFilter:
     with st.container(key="filters", horizontal=True, vertical_alignment="bottom"):
         severities = st.multiselect(
             "Severity",
@@ -78,34 +63,83 @@ def _choices() -> tuple[tuple[str, ...], tuple[str, ...]]:
             width=360,
             on_change=_first_page,
         )
-    return tuple(rules), tuple(severities)
+        muted = st.selectbox(
+            "Muted",
+            (_HIDE, _SHOW),
+            key="muted",
+            bind="query-params",
+            width=110,
+            on_change=_first_page,
+        )
+    chosen = tuple(severities) or (c.CRITICAL, c.WARNING)
+    return FindingFilter(tuple(rules), chosen, with_muted=muted == _SHOW)
 
 
 def _first_page() -> None:
     st.session_state["page"] = 1
 
 
-def _group(view: View, task: TaskKey, rows: list[FindingRow], index: int) -> None:
+def _muted(where: FindingFilter, number: int) -> None:
+    """Says how much is hidden, with the way to see it."""
+    if not number:
+        return
+    if where.with_muted:
+        st.caption(f"{words.count(number)} of them muted", width="content")
+        st.button("Hide", type="tertiary", key="hide-muted", on_click=_set_muted, args=(_HIDE,))
+    else:
+        st.caption(f"{words.count(number)} muted", width="content")
+        st.button("Show", type="tertiary", key="show-muted", on_click=_set_muted, args=(_SHOW,))
+
+
+def _set_muted(choice: str) -> None:
+    st.session_state["muted"] = choice
+    _first_page()
+
+
+def _whole_runs(view: View) -> None:
+    """What is muted beyond one task has no other place to be undone at."""
+    notes = [note for note in view.queries.notes(view.at) if note.task is None]
+    for note in notes:
+        if note.run is None or view.window.run in (None, note.run):
+            noting.line(view, note)
+
+
+def _group(view: View, group: TaskAlerts) -> None:
+    rows, task = group.findings, group.task
     newest = max(row.seen_unix_nano for row in rows)
-    with st.container(border=True, key=f"alert-{index}", gap="xsmall"):
+    new = sum(row.finding.violates and not row.notes for row in rows)
+    proven = any(row.finding.certainty == c.PROVEN for row in rows)
+    tag = noting.tag(task)
+    with st.container(
+        border=True, key=f"alert-{'proven' if proven else 'suspected'}-{tag}", gap="xsmall"
+    ):
         with st.container(
             horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"
         ):
             with st.container(
                 horizontal=True, vertical_alignment="center", width="content", gap="medium"
             ):
-                with st.container(key=f"id-{index}", width="content"):
+                with st.container(key=f"id-{tag}", width="content"):
                     st.text(words.shown(task.task_id, 80))
-                with st.container(key=f"small-print-{index}", width="content"):
+                with st.container(key=f"small-print-{tag}", width="content"):
                     owner = f"owner {words.shown(task.owner, 60)} · " if task.owner else ""
                     st.text(owner + words.when(newest, view.now, view.zone))
-            parts.task_link(task)
-        for row in rows:
-            parts.finding_line(row.finding, view.names)
+                if new:
+                    st.badge(f"{new} new", color="red")
+            with st.container(horizontal=True, vertical_alignment="center", width="content"):
+                noting.buttons(view, task, rows)
+                parts.task_link(task)
+        for row in sorted(rows, key=gravity):
+            parts.finding_line(row.finding, view.names, muted=row.muted is not None)
+        noting.said(view, rows)
 
 
-def _nothing(view: View, *, filtered: bool) -> None:
-    if filtered:
+def _nothing(view: View, where: FindingFilter, muted: int) -> None:
+    chosen = where.rules or set(where.severities) != {c.CRITICAL, c.WARNING}
+    if muted:
+        with parts.nothing_here("Everything that matches is muted."):
+            _muted(where, muted)
+    elif chosen:
         with parts.nothing_here("No finding matches these filters."):
             st.button("Clear the filters", type="tertiary", on_click=_clear)
     else:

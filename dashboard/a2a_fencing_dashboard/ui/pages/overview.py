@@ -49,7 +49,8 @@ def _newest(row: FindingRow, view: View) -> None:
     gravest = next(iter(view.queries.findings_of(view.at, task)), row)
     when = words.when(row.seen_unix_nano, view.now, view.zone)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.text(f"Newest, {when}, task {words.short_id(task.task_id)}:", width="content")
+        which = "Newest, muted" if row.muted else "Newest"
+        st.text(f"{which}, {when}, task {words.short_id(task.task_id)}:", width="content")
         st.text(words.named(gravest.finding.explanation, view.names), width="content")
         parts.task_link(task)
 

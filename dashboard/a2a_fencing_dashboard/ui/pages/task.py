@@ -11,7 +11,7 @@ import streamlit as st
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.protocol import FindingRow
-from a2a_fencing_dashboard.ui import frames, links, parts, story, words
+from a2a_fencing_dashboard.ui import frames, links, noting, parts, story, words
 from a2a_fencing_dashboard.ui.charts.schedule import Schedule, focus, part, schedule
 from a2a_fencing_dashboard.ui.charts.timeline import timeline
 from a2a_fencing_dashboard.ui.offences import offences as offences_of
@@ -116,6 +116,9 @@ def _judgement(view: View, task: TaskView, ordered: Schedule) -> None:
         _findings(view, [row for row in task.findings if row.finding is not worst])
         with st.container(key="story"):
             st.text("\n".join(_story(view, task, ordered)))
+        noting.said(view, task.findings)
+        with st.container(key="verdict-actions", horizontal=True, vertical_alignment="center"):
+            noting.buttons(view, task.row.key, task.findings)
 
 
 _UNDECIDED: Final = "No rule was broken in what has arrived; facts that could tell are missing."
@@ -123,7 +126,7 @@ _UNDECIDED: Final = "No rule was broken in what has arrived; facts that could te
 
 def _findings(view: View, rows: Sequence[FindingRow]) -> None:
     for row in rows:
-        parts.finding_line(row.finding, view.names)
+        parts.finding_line(row.finding, view.names, muted=row.muted is not None)
 
 
 def _story(view: View, task: TaskView, ordered: Schedule) -> list[str]:

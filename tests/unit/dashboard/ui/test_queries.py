@@ -8,8 +8,8 @@ import pytest
 
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey
-from a2a_fencing_dashboard.store.protocol import TaskFilter, Window
-from a2a_fencing_dashboard.ui.queries import FindingQuery, Queries, TaskQuery, is_silent
+from a2a_fencing_dashboard.store.protocol import FindingFilter, TaskFilter, Window
+from a2a_fencing_dashboard.ui.queries import Queries, TaskQuery, is_silent
 from support.reports import replica_row
 
 ALL = Window()
@@ -50,8 +50,8 @@ def test_the_same_question_at_the_same_version_reaches_the_store_once(cluster, s
         queries.replicas(at, ALL)
         queries.series(at, ALL, 10)
         queries.tasks(at, TaskQuery(ALL, TaskFilter()))
-        queries.findings(at, FindingQuery(ALL))
-    assert sorted(counting.asked) == ["findings", "overview", "replicas", "series", "tasks"]
+        queries.alerts(at, ALL, FindingFilter(), 0, 20)
+    assert sorted(counting.asked) == ["alerts", "overview", "replicas", "series", "tasks"]
 
 
 def test_new_data_is_a_new_version_and_is_asked_for(cluster, store, queries):

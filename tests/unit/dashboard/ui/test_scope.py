@@ -62,3 +62,8 @@ def test_a_range_is_drawn_up_to_now_also_when_nobody_reports():
 def test_there_is_always_something_to_draw():
     assert len(buckets(Window(), [], NOW)) == 1
     assert len(buckets(Window(), [replica_row(started=NOW, last_seen=NOW)], NOW)) == 1
+
+
+def test_time_zone_and_refresh_rate_are_in_the_url_where_they_are_not_the_usual_ones():
+    assert Scope(zone="UTC", refresh="5 s").query == {"zone": "UTC", "refresh": "5 s"}
+    assert Scope(refresh="5 s").every_s == 5
