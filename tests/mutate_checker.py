@@ -222,8 +222,20 @@ MUTANTS = (
     Mutant(
         "double-effect: any outcome is an effect",
         "dispatches.py",
-        "if fact.outcome == c.ACCEPTED and fact.key is not None:",
-        "if fact.key is not None:",
+        "(e for e in self.ends if e.outcome == c.ACCEPTED and e.reason != c.ADMITTED)",
+        "(e for e in self.ends if e.reason != c.ADMITTED)",
+    ),
+    Mutant(
+        "double-effect: what was only let through is an effect",
+        "dispatches.py",
+        " and e.reason != c.ADMITTED)",
+        ")",
+    ),
+    Mutant(
+        "double-effect: a repeated answer is an effect",
+        "dispatches.py",
+        "if any(end.reason == c.REPLAYED for end in self.ends):",
+        "if False:",
     ),
     Mutant(
         "double-effect: one is two",

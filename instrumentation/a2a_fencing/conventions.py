@@ -40,6 +40,9 @@ DELETED: Final = "deleted"
 HEARTBEAT: Final = "heartbeat"
 VIOLATION: Final = "violation"
 
+OMITTED: Final = "omitted"
+"""No observation: an exported part of a history says that facts n to `last` had arrived and are left out."""
+
 KINDS: Final = (WRITE, READ, DROPPED, EXECUTION, DISPATCH, ANSWER, DELETED, HEARTBEAT, VIOLATION)
 
 
@@ -59,6 +62,13 @@ WRITE_OUTCOMES: Final = (ACCEPTED, CONFLICT, TERMINAL_REJECTED, UNKNOWN)
 DISPATCH_REJECTED: Final = "rejected"
 DISPATCH_FAILED: Final = "failed"
 DISPATCH_OUTCOMES: Final = (ACCEPTED, DISPATCH_REJECTED, DISPATCH_FAILED, UNKNOWN)
+
+# --- Why what a resource accepted is no effect that is certain -------------------------------------
+
+ADMITTED: Final = "admitted"
+"""The fence let the request through; nobody says what came of it."""
+REPLAYED: Final = "replayed"
+"""The answer is that of an earlier request with the same idempotency key."""
 
 # --- Why a write was refused, in the order in which a hook tests them --------------------------------
 
@@ -113,6 +123,10 @@ WRITE_ORIGINS: Final = (
     FROM_CANCEL_REMOTE,
     DIRECT,
 )
+
+# --- Who tells of a dispatch, when it is not the executor (origin of a dispatch fact) ---------------
+
+FROM_RESOURCE: Final = "resource"
 
 # --- Why a read was worth recording (origin of a read fact) -----------------------------------------
 

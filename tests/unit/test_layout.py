@@ -94,7 +94,12 @@ def test_the_instrumentation_needs_nothing_that_only_the_dashboard_brings(librar
 
 
 def test_the_checker_is_pure() -> None:
-    allowed = ("a2a_fencing.checker", "a2a_fencing.facts", "a2a_fencing.conventions")
+    allowed = (
+        "a2a_fencing.checker",
+        "a2a_fencing.facts",
+        "a2a_fencing.conventions",
+        "a2a_fencing.scoped",
+    )
     impure = {"asyncio", "io", "logging", "os", "pathlib", "random", "socket", "threading", "time"}
     wrong = [
         f"{module} -> {name}"

@@ -14,6 +14,7 @@ from a2a_fencing.checker.fences import Fences
 from a2a_fencing.checker.history import History
 from a2a_fencing.checker.report import Changes, Finding, Gap, Report, in_order
 from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing.scoped import joined
 
 _TaskId = tuple[str, str, str]
 
@@ -28,7 +29,7 @@ def check(facts: Iterable[Fact], now_unix_nano: int | None = None) -> Report:
             comes.
     """
     checker = Checker()
-    checker.add(facts, now_unix_nano)
+    checker.add(joined(facts), now_unix_nano)
     return checker.report()
 
 
@@ -162,6 +163,8 @@ class Checker:
         if task is None:
             if fact.kind == c.HEARTBEAT:
                 self._cluster.hear(fact, n)
+            elif fact.kind == c.OMITTED and fact.last is not None and fact.last >= n:
+                self._cluster.resume(fact.replica, [(n, fact.last)])
             return
         task_id = (task.store, task.owner, task.task_id)
         history = self._histories.get(task_id)

@@ -8,10 +8,13 @@ from a2a_fencing import conventions as c
 from a2a_fencing.checker.cluster import Cluster
 from a2a_fencing.checker.conclusion import SETTLE_NS
 from a2a_fencing.checker.incarnation import Incarnation
+from a2a_fencing.scoped import is_scoped
 
 
 def doubts(life: Incarnation, cluster: Cluster) -> Iterator[str]:
     """The reasons, one sentence each."""
+    if is_scoped(life.key):
+        yield "only a resource told of the task; nothing is known of its executor"
     yield from _unknown_predecessors(life)
     yield from _open_writes(life, cluster)
     yield from _unordered(life)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from a2a_fencing import conventions as c
+from a2a_fencing.checker.dispatches import is_told_by_resource
 from a2a_fencing.checker.versions import Known, after, at_or_after, by_number
 from a2a_fencing.facts import Fact
 
@@ -112,15 +113,34 @@ def split(facts: Sequence[Fact]) -> tuple[list[list[Fact]], list[Fact]]:
     Args:
         facts: All facts of one task id, by replica and number.
     """
+    answers = [fact for fact in facts if is_told_by_resource(fact)]
     by_replica: dict[str, list[_Stretch]] = {}
-    for replica, own in _grouped(facts).items():
+    for replica, own in _grouped(fact for fact in facts if not is_told_by_resource(fact)).items():
         by_replica[replica] = _cut(own)
+    if not by_replica:
+        return [answers], []
     lives = _seeds(by_replica)
     adrift = _join(lives, by_replica)
     while _cut_strangers(lives, by_replica):
         adrift = _join(lives, by_replica)
-    groups = [sorted((f for s in life.stretches for f in s.facts), key=by_number) for life in lives]
-    return [group for group in groups if group], [fact for stretch in adrift for fact in stretch.facts]
+    groups = [[fact for stretch in life.stretches for fact in stretch.facts] for life in lives]
+    groups = [group for group in groups if group]
+    lost = [fact for stretch in adrift for fact in stretch.facts]
+    lost += _follow_dispatches(answers, groups)
+    return [sorted(group, key=by_number) for group in groups], lost
+
+
+def _follow_dispatches(answers: Iterable[Fact], groups: list[list[Fact]]) -> list[Fact]:
+    """Puts what resources tell to the dispatches they tell of; gives what is of no known one."""
+    home = {fact.dispatch_id: group for group in groups for fact in group if fact.kind == c.DISPATCH}
+    lost = []
+    for fact in answers:
+        group = groups[0] if len(groups) == 1 else home.get(fact.dispatch_id)
+        if group is None:
+            lost.append(fact)
+        else:
+            group.append(fact)
+    return lost
 
 
 def _grouped(facts: Iterable[Fact]) -> dict[str, list[Fact]]:

@@ -18,6 +18,7 @@ from a2a_fencing.fencing.errors import (
 )
 from a2a_fencing.fencing.highest import HighestTokens
 from a2a_fencing.fencing.token import TOKEN_HEADER, FencingToken, find
+from a2a_fencing.hooks.dispatch_outcome import http_outcome
 
 _log = logging.getLogger("a2a_fencing")
 
@@ -26,8 +27,8 @@ class Fence:
     """Decides about requests by the fencing token they carry.
 
     A request is let through when nobody was let through, and nobody advanced, with a higher token for
-    the same task. What the fence decides is recorded as a dispatch fact where this process is
-    instrumented.
+    the same task. What the fence decides is recorded as a dispatch fact of that task where this process
+    is instrumented.
 
     Args:
         tokens: Where the highest tokens are remembered.
@@ -64,12 +65,24 @@ class Fence:
             FenceError: It must not take effect; ``status`` says how to answer.
         """
         token = self._read(headers, task_id)
-        return token if token is None else self._decide(token, self._asked(token))
+        if token is not None:
+            self._decide(token, self._asked(token))
+            self._record(token, c.ACCEPTED, reason=c.ADMITTED)
+        return token
 
     async def admit_async(
         self, headers: Mapping[str, str], *, task_id: str | None = None
     ) -> FencingToken | None:
         """The same without blocking the event loop."""
+        token = await self.examine(headers, task_id=task_id)
+        if token is not None:
+            self._record(token, c.ACCEPTED, reason=c.ADMITTED)
+        return token
+
+    async def examine(
+        self, headers: Mapping[str, str], *, task_id: str | None = None
+    ) -> FencingToken | None:
+        """The same for who says with `answered` what came of the request; only refusals are recorded."""
         token = self._read(headers, task_id)
         if token is None:
             return None
@@ -78,7 +91,20 @@ class Fence:
         except FenceUnavailableError as error:
             self._unavailable(token, error)
             raise
-        return self._decide(token, highest)
+        self._decide(token, highest)
+        return token
+
+    def answered(self, token: FencingToken, status: int | None, *, replayed: bool = False) -> None:
+        """Records what came of a request that was let through.
+
+        Args:
+            token: What it carried.
+            status: HTTP status of the answer; None: there was none.
+            replayed: Whether the answer is that of an earlier request with the same idempotency key,
+                and nothing was done this time.
+        """
+        outcome = c.UNKNOWN if status is None else http_outcome(status)
+        self._record(token, outcome, reason=c.REPLAYED if replayed else None)
 
     def advance(self, token: FencingToken) -> None:
         """Takes the right to act away from everybody with a lower token, though nobody calls.
@@ -113,7 +139,7 @@ class Fence:
             self._unavailable(token, error)
             raise
 
-    def _decide(self, token: FencingToken, highest: int) -> FencingToken:
+    def _decide(self, token: FencingToken, highest: int) -> None:
         if highest > token.value:
             self._record(token, c.DISPATCH_REJECTED, SupersededTokenError)
             raise SupersededTokenError(
@@ -122,14 +148,19 @@ class Fence:
                 token=token.value,
                 highest=highest,
             )
-        self._record(token, c.ACCEPTED)
-        return token
 
     def _unavailable(self, token: FencingToken, error: FenceUnavailableError) -> None:
         _log.error("%s: %s", self._name, error, exc_info=error.__cause__)
         self._record(token, c.DISPATCH_REJECTED, FenceUnavailableError)
 
-    def _record(self, token: FencingToken, outcome: str, why: type[FenceError] | None = None) -> None:
+    def _record(
+        self,
+        token: FencingToken,
+        outcome: str,
+        why: type[FenceError] | None = None,
+        *,
+        reason: str | None = None,
+    ) -> None:
         rec = recorder.active()
         if rec is None:
             return
@@ -144,11 +175,14 @@ class Fence:
         rec.record(
             c.DISPATCH,
             None,
+            task=token.task,
+            origin=c.FROM_RESOURCE,
             phase=c.ENDED,
             name=self._name,
             attempt=token.attempt,
             token=token.value,
             outcome=outcome,
+            reason=reason,
             error_type=why.__name__ if why is not None else None,
             **named,
             **ids,

@@ -15,6 +15,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_REPLAYED = b"idempotent-replayed"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -22,6 +23,9 @@ class FencingMiddleware:
     """Refuses requests whose sender lost the right to act, before the application sees them.
 
     Requests that change nothing (GET, HEAD, OPTIONS) pass. A refusal is a problem document (RFC 9457).
+    What is on record of a request that was let through is what the application answered. One that
+    repeats an earlier answer, because it knows the idempotency key, should say so with the header
+    ``Idempotent-Replayed: true``: then it does not count as another effect.
 
     Args:
         app: The application.
@@ -50,14 +54,39 @@ class FencingMiddleware:
             await self._app(scope, receive, send)
             return
         try:
-            await self._fence.admit_async(_headers(scope), task_id=self._task_of(scope))
+            token = await self._fence.examine(_headers(scope), task_id=self._task_of(scope))
         except FenceError as error:
             await _answer(send, error.status, _problem(error))
             return
         if scope["path"] == self._advance_path:
             await _answer(send, 204)
             return
-        await self._app(scope, receive, send)
+        if token is None:
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(send)
+        try:
+            await self._app(scope, receive, answer)
+        finally:
+            self._fence.answered(token, answer.status, replayed=answer.replayed)
+
+
+class _Answer:
+    """Looks at what the application answers while it passes."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status: int | None = None
+        self.replayed = False
+
+    async def __call__(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.replayed = any(
+                name.lower() == _REPLAYED and value.lower() == b"true"
+                for name, value in message.get("headers", ())
+            )
+        await self._send(message)
 
 
 def _headers(scope: Scope) -> dict[str, str]:

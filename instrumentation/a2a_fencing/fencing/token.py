@@ -22,6 +22,7 @@ from http_sf import DisplayString, StructuredFieldError, parse, ser
 
 from a2a_fencing.facts import TaskKey
 from a2a_fencing.fencing.errors import ForgedTokenError, MalformedTokenError
+from a2a_fencing.scoped import digest, scope_of, scoped
 
 TOKEN_HEADER: Final = "A2A-Fencing-Token"
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
@@ -67,7 +68,12 @@ class FencingToken:
     @property
     def subject(self) -> str:
         """Names the task among all tasks, in a fixed length."""
-        return _digest(self.scope, self.task_id)
+        return digest(self.scope, self.task_id)
+
+    @property
+    def task(self) -> TaskKey:
+        """Names the task in facts, without its store and owner."""
+        return scoped(self.task_id, self.scope)
 
     def to_header(self, secret: str | None = None) -> str:
         """The header's value, signed when there is a secret."""
@@ -111,11 +117,6 @@ class FencingToken:
         return params
 
 
-def scope_of(key: TaskKey) -> str:
-    """Names the store and owner of a task to somebody who must not learn either."""
-    return _digest(key.store, key.owner)[:16]
-
-
 def idempotency_key(key: TaskKey, name: str, logical_key: str) -> str:
     """The header that stays the same for one logical action, whoever tries it and how often.
 
@@ -132,10 +133,6 @@ def find(headers: Mapping[str, str], name: str) -> str | None:
     """A header's value, whatever the case of its name."""
     wanted = name.lower()
     return next((value for key, value in headers.items() if key.lower() == wanted), None)
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _text(value: str) -> str | DisplayString:

@@ -128,12 +128,16 @@ def outcome_of(span: ReadableSpan, *, interrupted: bool = False) -> CallOutcome:
     return CallOutcome(c.UNKNOWN, error or ("CancelledError" if interrupted else None))
 
 
-def _http(status: int, error: str | None) -> CallOutcome:
+def http_outcome(status: int) -> str:
+    """What an HTTP status says of the request."""
     if status < 400:
-        return CallOutcome(c.ACCEPTED)
-    if status < 500 or status in _NOT_DONE_HTTP:
-        return CallOutcome(c.DISPATCH_REJECTED, error or str(status))
-    return CallOutcome(c.UNKNOWN, error or str(status))
+        return c.ACCEPTED
+    return c.DISPATCH_REJECTED if status < 500 or status in _NOT_DONE_HTTP else c.UNKNOWN
+
+
+def _http(status: int, error: str | None) -> CallOutcome:
+    outcome = http_outcome(status)
+    return CallOutcome(outcome, None if outcome == c.ACCEPTED else error or str(status))
 
 
 def _grpc(status: Any, error: str | None) -> CallOutcome:

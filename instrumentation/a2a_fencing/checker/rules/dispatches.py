@@ -139,13 +139,23 @@ def judge_effects(life: Incarnation, _: str, cluster: Cluster) -> Iterable[Concl
         Conclusion(
             DOUBLE_EFFECT,
             f"{name} {key}",
-            tuple(effects[:2]),
+            tuple(fact for fact, _ in effects),
             f"{name or 'a request'} with key {key} was accepted twice:"
-            f" by {cluster.name(effects[0].replica)} and by {cluster.name(effects[1].replica)}",
+            f" by {' and by '.join(cluster.name(replica) for _, replica in effects)}",
         )
         for name, key in sorted(dispatches.repeated)
-        if (effects := dispatches.effects[name, key])
+        if (effects := _first_two(dispatches.effects[name, key].values()))
     ]
+
+
+def _first_two(attempts: Iterable[Attempt]) -> list[tuple[Fact, str]]:
+    """Effects and the replicas they are of, earliest first."""
+    effects = [
+        (effect, attempt.replica or effect.replica)
+        for attempt in attempts
+        if (effect := attempt.effect) is not None
+    ]
+    return sorted(effects, key=lambda found: _when(found[0]))[:2]
 
 
 CHECKS = (

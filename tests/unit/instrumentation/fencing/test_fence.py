@@ -21,6 +21,7 @@ from a2a_fencing.fencing import (
     MissingTokenError,
     SupersededTokenError,
 )
+from a2a_fencing.scoped import scoped_from
 from a2a_fencing.testing import capture
 
 KEY = TaskKey("store", "owner", "task-1")
@@ -97,8 +98,11 @@ def test_what_it_decides_is_on_record_and_names_the_dispatch() -> None:
     assert (refused.outcome, refused.error_type) == (c.DISPATCH_REJECTED, "SupersededTokenError")
     assert (refused.dispatch_id, refused.attempt) == ("replica:7", 3)
     assert (admitted.outcome, admitted.name, admitted.token) == (c.ACCEPTED, "payments", 2)
-    assert {fact.phase for fact in history.facts} == {c.ENDED}
-    assert history.check().ok
+    assert (admitted.reason, refused.reason) == (c.ADMITTED, None)
+    assert {(fact.phase, fact.origin) for fact in history.facts} == {(c.ENDED, c.FROM_RESOURCE)}
+    # The task is named, but not whose it is.
+    assert {fact.task for fact in history.facts} == {scoped_from(KEY)}
+    assert history.check().findings == ()
 
 
 class Unreachable:
@@ -170,6 +174,59 @@ async def test_the_application_sees_only_who_is_let_through() -> None:
     assert (await asked(app, headers(3), headers(2)))[0] == 400
     assert (await asked(app, headers(3)))[0] == 200
     assert (await asked(FencingMiddleware(application, Fence(Unreachable())), headers(3)))[0] == 503
+
+
+def answering(status: int | None, **headers: str) -> Any:
+    """An application that gives this answer; None: an exception instead of one."""
+
+    async def answer(scope, receive, send) -> None:
+        if status is None:
+            raise LookupError
+        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": status, "headers": pairs})
+        await send({"type": "http.response.body", "body": b""})
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        (200, c.ACCEPTED),
+        (402, c.DISPATCH_REJECTED),
+        (501, c.DISPATCH_REJECTED),
+        (503, c.UNKNOWN),
+        (None, c.UNKNOWN),
+    ],
+)
+async def test_on_record_is_what_the_application_answered(status: int | None, outcome: str) -> None:
+    app = FencingMiddleware(answering(status), Fence(MemoryTokens()))
+    with capture() as history:
+        if status is None:
+            with pytest.raises(LookupError):
+                await asked(app, headers(1))
+        else:
+            await asked(app, headers(1))
+    (fact,) = history.of(c.DISPATCH)
+    assert (fact.outcome, fact.reason) == (outcome, None)
+
+
+async def test_an_answer_that_repeats_an_earlier_one_is_on_record_as_such() -> None:
+    repeating = answering(200, **{"Idempotent-Replayed": "true"})
+    with capture() as history:
+        await asked(FencingMiddleware(repeating, Fence(MemoryTokens())), headers(1))
+        await asked(
+            FencingMiddleware(answering(200, **{"Idempotent-Replayed": "false"}), Fence(MemoryTokens())),
+            headers(1),
+        )
+    assert [fact.reason for fact in history.of(c.DISPATCH)] == [c.REPLAYED, None]
+
+
+async def test_taking_the_right_away_is_no_dispatch() -> None:
+    app = FencingMiddleware(application, Fence(MemoryTokens()), advance_path="/advance")
+    with capture() as history:
+        await asked(app, headers(3), path="/advance")
+    assert history.of(c.DISPATCH) == []
 
 
 async def test_what_changes_nothing_passes() -> None:
