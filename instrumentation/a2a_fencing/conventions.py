@@ -41,7 +41,7 @@ HEARTBEAT: Final = "heartbeat"
 VIOLATION: Final = "violation"
 
 OMITTED: Final = "omitted"
-"""No observation: an exported part of a history says that facts n to `last` had arrived and are left out."""
+"""No observation: a part of a history says that its facts n to `last` arrived and are left out."""
 
 KINDS: Final = (WRITE, READ, DROPPED, EXECUTION, DISPATCH, ANSWER, DELETED, HEARTBEAT, VIOLATION)
 

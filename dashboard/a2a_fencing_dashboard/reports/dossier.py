@@ -130,6 +130,11 @@ class Dossier:
         ]
         return tuple(sorted(cases, key=lambda case: (not case.violations, not case.doubts)))
 
+    def case(self, key: TaskKey) -> TaskCase:
+        """What is said of this task, also where that is only its verdict."""
+        verdict = self.report.verdicts.get(key, c.UNKNOWN)
+        return next((case for case in self.cases if case.key == key), TaskCase(key, verdict, (), (), ()))
+
     def facts_of(self, key: TaskKey) -> list[Fact]:
         """The facts of a task, in all its incarnations."""
         return self._by_task.get(_id(key), [])
@@ -166,12 +171,17 @@ class Dossier:
         return f"{noun} {numbers} of {replica_name(self.names, gap.replica)}"
 
     def _completeness(self) -> str:
-        here = len(self.facts)
+        marks = [fact for fact in self.facts.values() if fact.kind == c.OMITTED]
+        here = len(self.facts) - len(marks)
+        omitted = sum((mark.last or mark.n) - mark.n + 1 for mark in marks)
+        part = (
+            f" (a part: {count(omitted, 'other fact')} of the same replicas left out)" if omitted else ""
+        )
         if self.missing:
-            return f"history incomplete: {here:,} of {here + self.missing:,} facts"
+            return f"history incomplete: {here:,} of {here + self.missing:,} facts{part}"
         unknown = sum(verdict == c.UNKNOWN for verdict in self.report.verdicts.values())
         doubt = f", but they do not decide {count(unknown, 'task')}" if unknown else ""
-        return f"history complete: {here:,} of {here:,} facts{doubt}"
+        return f"history complete: {here:,} of {here:,} facts{part}{doubt}"
 
     @cached_property
     def _by_task(self) -> Mapping[_TaskId, list[Fact]]:

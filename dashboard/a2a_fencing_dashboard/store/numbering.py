@@ -48,6 +48,13 @@ class Ranges:
             for n in numbers:
                 self._join(n, n)
 
+    def fill(self, first: int, last: int) -> None:
+        """Adds those of the numbers first..last, both inclusive, that are not in the set."""
+        for begin, end in list(self.holes(last)):
+            begin, end = max(begin, first), min(end, last)
+            if begin <= end:
+                self._join(begin, end)
+
     def _join(self, first: int, last: int) -> None:
         """Adds a range that overlaps none, and closes up with its neighbours."""
         self.count += last - first + 1

@@ -132,6 +132,8 @@ class Overview:
     """The newest finding that violates; one that is muted only where all are."""
     muted_tasks: int = 0
     """Violated tasks of which every violation is muted."""
+    by_verdict: dict[str, int] = field(default_factory=dict)
+    """Tasks, by verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +283,9 @@ class Store(Notebook, RunBook, Protocol):
     def gaps(self) -> list[Gap]:
         """Facts that were numbered and never arrived."""
 
+    def received(self, replicas: Collection[str]) -> dict[str, list[tuple[int, int]]]:
+        """Which numbers of these replicas have arrived, as in `Reported`."""
+
     def tasks(
         self,
         window: Window,
@@ -298,8 +303,11 @@ class Store(Notebook, RunBook, Protocol):
     def task(self, key: TaskKey) -> TaskRow | None:
         """One task, or None when it is not stored."""
 
-    def facts(self) -> Iterator[Fact]:
-        """Every stored fact, also those of no task, in no particular order."""
+    def facts(self, run: str | None = None) -> Iterator[Fact]:
+        """Every stored fact, or those of a run; also those of no task, in no particular order."""
+
+    def heartbeats(self, replicas: Collection[str]) -> list[Fact]:
+        """The heartbeats of these replicas that tell most, as in `Reported`."""
 
     def facts_of(self, key: TaskKey) -> list[Fact]:
         """All facts of a task, by replica and number."""

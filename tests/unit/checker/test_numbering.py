@@ -5,8 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_fencing import conventions as c
 from a2a_fencing.checker import Gap, check
 from a2a_fencing.checker.numbering import Numbering
+from a2a_fencing.facts import Fact
 from support.tale import Tale
 
 
@@ -75,3 +77,16 @@ def test_each_replica_counts_for_itself() -> None:
 
     assert check(tale.facts).complete
     assert [gap.replica for gap in check(tale.facts[1:]).gaps] == ["A"]
+
+
+def test_what_a_part_of_a_history_left_out_is_not_missing() -> None:
+    tale = Tale()
+    a = tale.replica("A", heartbeats=True)
+    left_out = [a.write(c.WORKING, None, 1) for _ in range(3)]
+    a.heartbeat()
+    kept = [fact for fact in tale.facts if fact not in left_out]
+    mark = Fact(id="A:2", kind=c.OMITTED, time_unix_nano=kept[0].time_unix_nano, replica="A", last=4)
+
+    assert not check(kept).complete
+    assert check([*kept, mark]).complete
+    assert check([mark, *kept]).complete

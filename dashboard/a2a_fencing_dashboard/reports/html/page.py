@@ -20,6 +20,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from a2a_fencing import conventions as c
+from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.reports.dossier import LONGEST_LINE, Dossier, task_title
 from a2a_fencing_dashboard.reports.html.section import section
 from a2a_fencing_dashboard.ui import palette
@@ -40,18 +41,22 @@ class _Replica:
     missing: int
 
 
-def as_html(dossier: Dossier) -> str:
+def as_html(dossier: Dossier, told: TaskKey | None = None) -> str:
     """The report of a judged history, complete in itself.
 
-    The dashboard makes one of a single task in the same way: from `Dossier.of` the task's facts and a
-    `Report` with its findings.
+    Args:
+        dossier: The history; of a single task, its facts and a `Report` with its findings.
+        told: A task that is told in full also where it broke no rule.
     """
     violated = [case for case in dossier.cases if case.violations]
+    cases = violated[:_MOST_TASKS]
+    if told is not None and not any(_same_task(case.key, told) for case in cases):
+        cases.insert(0, dossier.case(told))
     doubtful = [case for case in dossier.cases if case.verdict == c.UNKNOWN]
     infos = Counter(finding.rule for finding in dossier.report.findings if not finding.violates)
     templates = _templates()
     style, script = (Markup(_source(templates, name)) for name in ("report.css", "report.js"))
-    plotly = Markup(_plotly() if violated else "")
+    plotly = Markup(_plotly() if cases else "")
     html = templates.get_template("report.html.j2").render(
         policy=_policy(plotly, script),
         style=style,
@@ -65,7 +70,7 @@ def as_html(dossier: Dossier) -> str:
         version=metadata.version("a2a-fencing"),
         replicas=_replicas(dossier),
         gaps=[dossier.gap(gap) for gap in dossier.report.gaps],
-        sections=[section(dossier, case) for case in violated[:_MOST_TASKS]],
+        sections=[section(dossier, case) for case in cases],
         violated=len(violated),
         allowed=[
             (shown(one.finding.rule), task_title(one.finding.task), shown(one.reason, LONGEST_LINE))
@@ -80,6 +85,11 @@ def as_html(dossier: Dossier) -> str:
     )
     # A lone surrogate, which JSON can carry, cannot be written to a file.
     return html.encode("utf-8", "replace").decode("utf-8")
+
+
+def _same_task(one: TaskKey, other: TaskKey) -> bool:
+    """Whether two keys name one task, in whichever incarnation."""
+    return (one.store, one.owner, one.task_id) == (other.store, other.owner, other.task_id)
 
 
 def _templates() -> Environment:

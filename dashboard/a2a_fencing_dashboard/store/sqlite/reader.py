@@ -86,6 +86,7 @@ class Reader:
         missing = sum(replica.missing for replica in replicas)
         return Overview(
             verdict=m.verdict(totals[m.TASKS], missing=missing),
+            by_verdict=totals[m.TASKS],
             facts=sum(totals[m.FACTS].values()),
             missing=missing,
             tasks=sum(totals[m.TASKS].values()),
@@ -130,6 +131,14 @@ class Reader:
                 found += [Gap(instance, first, last) for first, last in holes]
             return found
 
+    def received(self, replicas: Collection[str]) -> dict[str, list[tuple[int, int]]]:
+        """Which numbers of these replicas have arrived, as in `Reported`."""
+        ranges: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        with self._snapshot() as db:
+            for instance, first, last in db.execute(*sql.received(replicas)):
+                ranges[instance].append((first, last))
+        return ranges
+
     def tasks(
         self,
         window: Window,
@@ -154,16 +163,19 @@ class Reader:
             ).fetchone()
             return _task_row(db, row) if row else None
 
-    def facts(self) -> Iterator[Fact]:
-        """Every stored fact, also those of no task, in no particular order."""
+    def facts(self, run: str | None = None) -> Iterator[Fact]:
+        """Every stored fact, or those of a run; also those of no task, in no particular order."""
         with self._snapshot() as db:
-            rows = db.execute(
-                "SELECT task_id IS NULL, store, owner, task_id, incarnation, instance, n, body FROM fact"
-                " JOIN replica ON replica.id = fact.replica LEFT JOIN task ON task.id = fact.task"
-            )
+            rows = db.execute(*sql.facts(run))
             for taskless, store, owner, task_id, incarnation, instance, n, body in rows:
                 task = None if taskless else TaskKey(store, owner, task_id, incarnation)
                 yield codec.decode(body, replica=instance, n=n, task=task)
+
+    def heartbeats(self, replicas: Collection[str]) -> list[Fact]:
+        """The heartbeats of these replicas that tell most, as in `Reported`."""
+        with self._snapshot() as db:
+            rows = db.execute(*sql.heartbeats(replicas))
+            return [codec.decode(body, replica=instance, n=n, task=None) for instance, n, body in rows]
 
     def facts_of(self, key: TaskKey) -> list[Fact]:
         """All facts of a task, by replica and number."""

@@ -91,6 +91,8 @@ class Replica:
         for fact, n in zip(facts, numbers, strict=True):
             if fact.kind == c.HEARTBEAT:
                 self._hear(fact, n)
+            elif fact.kind == c.OMITTED and fact.last is not None:
+                self.received.fill(n, fact.last)
         self._work([fact.time_unix_nano for fact in facts if fact.task is not None])
 
     def _work(self, times: Sequence[int]) -> None:

@@ -125,6 +125,35 @@ def replicas(window: Window) -> Query:
     )
 
 
+def facts(run: str | None) -> Query:
+    """Every fact with its task's key, or those that the replicas of a run reported."""
+    of_run = "" if run is None else f" WHERE replica.run = {_RUN}"
+    return (
+        "SELECT task_id IS NULL, store, owner, task_id, incarnation, instance, n, body FROM fact"
+        " JOIN replica ON replica.id = fact.replica LEFT JOIN task ON task.id = fact.task" + of_run,
+        [] if run is None else [run],
+    )
+
+
+def heartbeats(instances: Collection[str]) -> Query:
+    """The first, the last and the last idle heartbeat of each of these replicas."""
+    return (
+        "SELECT instance, n, body FROM replica JOIN fact ON task = 0 AND fact.replica = replica.id"
+        " AND n IN (first_heartbeat, last_heartbeat, idle_heartbeat)"
+        f" WHERE instance IN ({marks(instances)}) ORDER BY replica.id, n",
+        list(instances),
+    )
+
+
+def received(instances: Collection[str]) -> Query:
+    """Ranges of numbers that have arrived from these replicas."""
+    return (
+        "SELECT instance, first, last FROM replica JOIN received ON received.replica = replica.id"
+        f" WHERE instance IN ({marks(instances)}) ORDER BY replica.id, first",
+        list(instances),
+    )
+
+
 def tasks(
     window: Window, where: TaskFilter, sort: str, descending: bool, offset: int, limit: int
 ) -> tuple[Query, Query]:

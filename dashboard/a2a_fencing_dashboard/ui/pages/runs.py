@@ -58,15 +58,15 @@ def _chosen(view: View) -> list[RunRow]:
     """
     labels = view.queries.runs(view.at)
     usual = dict(zip(("b", "a"), labels, strict=False))
-    wanted = []
     with st.container(key="filters", horizontal=True, vertical_alignment="bottom"):
         for key, title in (("a", "First run"), ("b", "Second run")):
             if key not in st.session_state:
                 asked = st.query_params.get(key)
                 st.session_state[key] = asked if asked in labels else usual.get(key, labels[0])
-            wanted.append(st.selectbox(title, labels, key=key, width=380))
-            st.query_params[key] = wanted[-1]
+            st.selectbox(title, labels, key=key, width=380)
+            st.query_params[key] = st.session_state[key]
         st.button("Swap", icon=":material/swap_horiz:", type="tertiary", on_click=_swap)
+    wanted: list[str] = [st.session_state["a"], st.session_state["b"]]
     found, _ = view.queries.run_rows(view.at, tuple(dict.fromkeys(wanted)))
     by_label = {row.label: row for row in found}
     return [by_label[label] for label in wanted]
@@ -162,15 +162,18 @@ _RUN_COLUMNS: Final = {
     "guard": st.column_config.TextColumn(width=130),
     "started": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss", width=150),
     "worked for": st.column_config.TextColumn(alignment="right", width=90),
+    "tasks": st.column_config.NumberColumn(format="localized"),
+    "violated": st.column_config.NumberColumn(format="localized"),
+    "facts": st.column_config.NumberColumn(format="localized"),
 }
 
 
 def _comparison_columns(rows: Sequence[RunRow]) -> dict[str, Any]:
-    number = st.column_config.TextColumn(alignment="right", width=150)
+    number = st.column_config.TextColumn(alignment="right", width=120)
     return {
-        "about": st.column_config.TextColumn(width=120),
-        "figure": st.column_config.TextColumn(width=260),
+        "about": st.column_config.TextColumn(width=100),
+        "figure": st.column_config.TextColumn(width=200),
         **{f"{side} · {guard(row)}": number for side, row in zip(run_frames.SIDES, rows, strict=True)},
-        "difference": st.column_config.TextColumn(alignment="right", width=180),
-        "that is": st.column_config.TextColumn(width=100),
+        "difference": st.column_config.TextColumn(alignment="right", width=150),
+        "that is": st.column_config.TextColumn(width=90),
     }

@@ -46,3 +46,14 @@ def test_holes_are_what_is_not_in_the_ranges(arrived: list[int], up_to: int) -> 
     missing = [n for first, last in ranges.holes(up_to) for n in range(first, last + 1)]
 
     assert missing == [n for n in range(1, up_to + 1) if n not in arrived]
+
+
+@given(numbers=st.sets(st.integers(1, 30)), first=st.integers(1, 30), length=st.integers(0, 10))
+def test_filling_adds_what_is_missing(numbers: set[int], first: int, length: int) -> None:
+    ranges = Ranges()
+    for n in numbers:
+        ranges.add([n])
+    ranges.fill(first, first + length)
+    expected = numbers | set(range(first, first + length + 1))
+    assert {n for begin, end in ranges for n in range(begin, end + 1)} == expected
+    assert ranges.count == len(expected)
