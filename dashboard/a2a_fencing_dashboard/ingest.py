@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -28,19 +28,24 @@ class Ingest:
 
     Nothing here outlives the process: what the checker has to know is read from the store at the start
     and, task by task, when facts of a task arrive that it does not hold.
+
+    Attributes:
+        store: Where it stores.
+        concluded: Findings that violate, concluded since the start, by rule, severity and certainty.
     """
 
     def __init__(
         self, store: Store, *, clock: Callable[[], int] = time.time_ns, held_facts: int = HELD_FACTS
     ) -> None:
         """Writes to `store`; `clock` gives ns since 1970."""
-        self._store = store
+        self.store = store
         self._clock = clock
         self._judge = _Judge(store, held_facts)
+        self.concluded: Counter[tuple[str, str, str]] = Counter()
 
     def known(self, ids: Collection[str]) -> set[str]:
         """Which of these fact ids are stored already."""
-        return self._store.known(ids)
+        return self.store.known(ids)
 
     def add(self, facts: Iterable[Fact], spans: Sequence[Span] = ()) -> int:
         """Stores facts and spans; when this returns, they survive a kill.
@@ -52,18 +57,19 @@ class Ingest:
             StoreError: They could not be stored; nothing was.
         """
         by_id = {fact.id: fact for fact in facts}
-        for known in self._store.known(by_id.keys()):
+        for known in self.store.known(by_id.keys()):
             del by_id[known]
         new = list(by_id.values())
         now = self._clock()
         try:
             changes, verdicts = self._judge.add(new, now)
             if new or spans or changes:
-                self._store.commit(Batch(new, spans, changes, verdicts), now_unix_nano=now)
+                self.store.commit(Batch(new, spans, changes, verdicts), now_unix_nano=now)
         except BaseException:
             # The checker has seen facts that are not stored.
             self._judge.reset()
             raise
+        self.concluded.update(_concluded(changes))
         return len(new)
 
     def pass_time(self) -> None:
@@ -149,6 +155,14 @@ def _place(key: TaskKey) -> TaskKey:
 
 def _places(keys: Iterable[TaskKey]) -> set[TaskKey]:
     return {_place(key) for key in keys}
+
+
+def _concluded(changes: Sequence[FindingChange]) -> Iterator[tuple[str, str, str]]:
+    reworded = {change.finding.identity for change in changes if change.retracted}
+    for change in changes:
+        finding = change.finding
+        if finding.violates and finding.identity not in reworded:
+            yield finding.rule, finding.severity, finding.certainty
 
 
 def _as_changes(changes: Changes) -> list[FindingChange]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from a2a_fencing_dashboard.alerts.settings import AlertSettings
 from a2a_fencing_dashboard.processes import Supervisor
 
 
@@ -19,6 +20,7 @@ def start_receiver(
     port: int,
     token: str | None = None,
     forward: str | None = None,
+    alerts: AlertSettings | None = None,
 ) -> str:
     """Starts the receiver and waits until it listens.
 
@@ -29,6 +31,7 @@ def start_receiver(
         port: A free port.
         token: What senders must present, or None.
         forward: OTLP/HTTP base URL that requests are passed on to, or None.
+        alerts: Where alerts go, or None.
 
     Returns:
         The base URL that facts can be sent to.
@@ -37,7 +40,14 @@ def start_receiver(
         ChildError: It ended at once, or does not listen.
     """
     child = supervisor.start(
-        "receiver", _receive, store_url=store_url, host=host, port=port, token=token, forward=forward
+        "receiver",
+        _receive,
+        store_url=store_url,
+        host=host,
+        port=port,
+        token=token,
+        forward=forward,
+        alerts=alerts,
     )
     supervisor.wait_listening(child, host, port)
     return base_url(host, port)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from a2a_fencing_dashboard.cli import options
+from a2a_fencing_dashboard.alerts.settings import AlertSettings
+from a2a_fencing_dashboard.cli import alerting, options
 from a2a_fencing_dashboard.cli.ending import supervised
 from a2a_fencing_dashboard.cli.extras import require
 from a2a_fencing_dashboard.services import start_receiver
@@ -16,14 +17,28 @@ from a2a_fencing_dashboard.services import start_receiver
 @options.store
 @options.token
 @options.forward
-def collect(host: str, otlp_port: int, store_url: str, token: str | None, forward: str | None) -> int:
+@alerting.options
+def collect(
+    host: str,
+    otlp_port: int,
+    store_url: str,
+    token: str | None,
+    forward: str | None,
+    alerts: AlertSettings,
+) -> int:
     """Take facts in and judge them, without a dashboard, until Ctrl-C."""
     require("dashboard", "starlette")
     options.check_store(store_url)
     otlp_port = options.chosen_port(host, otlp_port, option="--otlp-port")
     with supervised() as supervisor:
         endpoint = start_receiver(
-            supervisor, store_url=store_url, host=host, port=otlp_port, token=token, forward=forward
+            supervisor,
+            store_url=store_url,
+            host=host,
+            port=otlp_port,
+            token=token,
+            forward=forward,
+            alerts=alerts,
         )
         click.echo(f"receiver   {endpoint}")
         click.echo(f"store      {store_url}")

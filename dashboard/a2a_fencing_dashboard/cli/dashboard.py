@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from a2a_fencing_dashboard.cli import options
+from a2a_fencing_dashboard.alerts.settings import AlertSettings
+from a2a_fencing_dashboard.cli import alerting, options
 from a2a_fencing_dashboard.cli.ending import supervised
 from a2a_fencing_dashboard.cli.extras import require
-from a2a_fencing_dashboard.services import start_dashboard, start_receiver
+from a2a_fencing_dashboard.services import base_url, start_dashboard, start_receiver
 
 
 @click.command()
@@ -18,6 +19,7 @@ from a2a_fencing_dashboard.services import start_dashboard, start_receiver
 @options.token
 @options.forward
 @options.jaeger_url
+@alerting.options
 def dashboard(
     host: str,
     port: int,
@@ -26,6 +28,7 @@ def dashboard(
     token: str | None,
     forward: str | None,
     jaeger_url: str | None,
+    alerts: AlertSettings,
 ) -> int:
     """Take facts in and show them, until Ctrl-C.
 
@@ -37,7 +40,13 @@ def dashboard(
     port = options.chosen_port(host, port, option="--port")
     with supervised() as supervisor:
         endpoint = start_receiver(
-            supervisor, store_url=store_url, host=host, port=otlp_port, token=token, forward=forward
+            supervisor,
+            store_url=store_url,
+            host=host,
+            port=otlp_port,
+            token=token,
+            forward=forward,
+            alerts=alerts.linking_to(base_url(host, port)),
         )
         click.echo(f"receiver   {endpoint}")
         url = start_dashboard(

@@ -9,7 +9,8 @@ from typing import Final
 
 import click
 
-from a2a_fencing_dashboard.cli import options
+from a2a_fencing_dashboard.alerts.settings import AlertSettings
+from a2a_fencing_dashboard.cli import alerting, options
 from a2a_fencing_dashboard.cli.ending import supervised
 from a2a_fencing_dashboard.cli.extras import needs_extra
 
@@ -49,6 +50,7 @@ _HOST: Final = "127.0.0.1"
 @options.port
 @options.otlp_port
 @options.jaeger_url
+@alerting.options
 def demo(
     replicas: int,
     concurrency: int,
@@ -61,6 +63,7 @@ def demo(
     port: int,
     otlp_port: int,
     jaeger_url: str | None,
+    alerts: AlertSettings,
 ) -> int:
     """Run replicas of a real A2A server and clients that cancel tasks through another replica.
 
@@ -72,7 +75,7 @@ def demo(
         from a2a_fencing_dashboard.demo.database import DatabaseError, prepare
         from a2a_fencing_dashboard.demo.settings import DemoSettings
         from a2a_fencing_dashboard.demo.show import run
-        from a2a_fencing_dashboard.services import start_dashboard, start_receiver
+        from a2a_fencing_dashboard.services import base_url, start_dashboard, start_receiver
     if headless and seconds is None:
         seconds = _HEADLESS_SECONDS
     folder = folder or Path(tempfile.mkdtemp(prefix="a2a-fencing-demo-"))
@@ -95,7 +98,13 @@ def demo(
     otlp_port = options.chosen_port(_HOST, otlp_port, option="--otlp-port")
     port = options.chosen_port(_HOST, port, option="--port")
     with supervised() as supervisor:
-        endpoint = start_receiver(supervisor, store_url=store_url, host=_HOST, port=otlp_port)
+        endpoint = start_receiver(
+            supervisor,
+            store_url=store_url,
+            host=_HOST,
+            port=otlp_port,
+            alerts=alerts if headless else alerts.linking_to(base_url(_HOST, port)),
+        )
         click.echo(f"receiver   {endpoint}")
         if not headless:
             url = start_dashboard(

@@ -14,6 +14,8 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from a2a_fencing_dashboard.alerts.service import Alerts
+from a2a_fencing_dashboard.alerts.settings import AlertSettings
 from a2a_fencing_dashboard.ingest import Ingest
 from a2a_fencing_dashboard.receiver.body import CONTENT_ENCODINGS
 from a2a_fencing_dashboard.receiver.counts import Counts
@@ -30,6 +32,7 @@ from a2a_fencing_dashboard.receiver.errors import (
 from a2a_fencing_dashboard.receiver.forward import Forwarder
 from a2a_fencing_dashboard.receiver.intake import Intake, Request
 from a2a_fencing_dashboard.receiver.limits import Limits
+from a2a_fencing_dashboard.receiver.metrics import Metrics
 from a2a_fencing_dashboard.receiver.otlp import answer
 from a2a_fencing_dashboard.receiver.otlp.decode import ENCODINGS, JSON, SIGNALS
 from a2a_fencing_dashboard.receiver.room import Guest, Room
@@ -50,6 +53,7 @@ class Receiver:
         token: str | None = None,
         forward: str | None = None,
         limits: Limits | None = None,
+        alerts: Alerts | None = None,
     ) -> None:
         """Stores through `ingest`; see `receiver.serve` for the others."""
         self.limits = limits or Limits()
@@ -57,6 +61,8 @@ class Receiver:
         self.counts = Counts()
         self._intake = Intake(ingest, self.limits, self.counts)
         self._forwarder = Forwarder(forward, self.limits, self.counts) if forward else None
+        self._alerts = alerts or Alerts(ingest.store.outbox, AlertSettings())
+        self._metrics = Metrics(ingest.store, ingest, self.counts, self._alerts)
         self._room = Room(requests=self.limits.pending_requests, size=self.limits.pending_bytes)
 
     def app(self) -> Starlette:
@@ -68,6 +74,7 @@ class Receiver:
                     for signal in SIGNALS
                 ),
                 Route("/healthz", self._health, methods=["GET"]),
+                Route("/metrics", self._scrape, methods=["GET"]),
             ],
             exception_handlers={HTTPException: self._refused, Exception: self._failed},
             lifespan=self._lifespan,
@@ -75,13 +82,16 @@ class Receiver:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        self._alerts.start()  # before the first fact, so that what it shows is told
         self._intake.start()
         if self._forwarder:
             self._forwarder.start()
         yield
         await self._intake.close()
-        if self._forwarder:
-            await self._forwarder.close()
+        async with anyio.create_task_group() as ending:
+            ending.start_soon(self._alerts.close)
+            if self._forwarder:
+                ending.start_soon(self._forwarder.close)
 
     def _endpoint(self, signal: str) -> Callable[[HttpRequest], Awaitable[Response]]:
         async def export(http: HttpRequest) -> Response:
@@ -136,6 +146,17 @@ class Receiver:
     async def _health(self, http: HttpRequest) -> Response:
         alive = self._intake.alive
         return JSONResponse({"status": "ok" if alive else "stopping"}, 200 if alive else 503)
+
+    async def _scrape(self, http: HttpRequest) -> Response:
+        try:
+            self._authorize(http)
+            body, content_type = await anyio.to_thread.run_sync(
+                self._metrics.answer, http.headers.get("accept", "")
+            )
+        except Exception as error:
+            status = status_of(error)
+            return Response(text_of(error), status.http, status.headers, media_type="text/plain")
+        return Response(body, headers={"content-type": content_type})
 
     async def _refused(self, http: HttpRequest, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

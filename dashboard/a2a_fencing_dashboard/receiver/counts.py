@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
+
+from prometheus_client import Histogram
+
+_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+def _ingest_seconds() -> Histogram:
+    return Histogram(
+        "a2a_fencing_ingest_seconds",
+        "Time from a request's arrival until its facts are stored and judged.",
+        buckets=_BUCKETS_S,
+        registry=None,
+    )
 
 
 @dataclass
@@ -19,6 +33,7 @@ class Counts:
         commits: Transactions.
         forwarded: Requests sent on.
         forward_dropped: Requests that were to be sent on and could not.
+        ingest_seconds: How long requests waited until they were stored.
     """
 
     requests: Counter[int] = field(default_factory=Counter)
@@ -29,3 +44,4 @@ class Counts:
     commits: int = 0
     forwarded: int = 0
     forward_dropped: int = 0
+    ingest_seconds: Histogram = field(default_factory=_ingest_seconds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -45,6 +46,7 @@ class _Waiting:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.export = Export()
+        self.since = time.monotonic()
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[Export] = self._loop.create_future()
 
@@ -180,7 +182,9 @@ class Intake:
             self._counts.duplicates += len(facts) - new + sum(export.known for export in exports)
             self._counts.spans += len(spans)
             self._counts.malformed += sum(len(export.malformed) for export in exports)
+            now = time.monotonic()
             for waiting in group:
+                self._counts.ingest_seconds.observe(now - waiting.since)
                 waiting.stored()
 
     def _refuse(self, group: Sequence[_Waiting], error: StoreError) -> None:

@@ -6,6 +6,8 @@ import gc
 
 import uvicorn
 
+from a2a_fencing_dashboard.alerts.service import Alerts
+from a2a_fencing_dashboard.alerts.settings import AlertSettings
 from a2a_fencing_dashboard.ingest import Ingest
 from a2a_fencing_dashboard.ports import listener
 from a2a_fencing_dashboard.receiver.app import Receiver
@@ -25,6 +27,7 @@ def serve(
     token: str | None = None,
     forward: str | None = None,
     limits: Limits | None = None,
+    alerts: AlertSettings | None = None,
 ) -> None:
     """Receives until SIGINT or SIGTERM, then stores what it has accepted and returns.
 
@@ -35,6 +38,7 @@ def serve(
         token: What senders must show as ``Authorization: Bearer``; None lets everybody send.
         forward: OTLP/HTTP base URL that each accepted request is also sent to.
         limits: Bounds on memory and time.
+        alerts: Where alerts go; None for nowhere.
 
     Raises:
         StoreError: The store cannot be used.
@@ -43,7 +47,13 @@ def serve(
     spare_the_collector()
     store = open_store(store_url)
     try:
-        receiver = Receiver(Ingest(store), token=token, forward=forward, limits=limits)
+        receiver = Receiver(
+            Ingest(store),
+            token=token,
+            forward=forward,
+            limits=limits,
+            alerts=Alerts(store.outbox, alerts or AlertSettings()),
+        )
         with listener(host, port, exact=True) as sock:
             uvicorn.Server(configuration(receiver)).run(sockets=[sock])
     finally:
