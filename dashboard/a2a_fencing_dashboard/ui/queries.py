@@ -13,6 +13,7 @@ from typing import Final
 
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing_dashboard.exports import excerpt
 from a2a_fencing_dashboard.store.notes import Note
 from a2a_fencing_dashboard.store.protocol import (
     AlertPage,
@@ -105,6 +106,14 @@ class Queries:
     def version(self) -> int:
         """Version of the data; everything else is asked *at* a version."""
         return self._store.data_version()
+
+    def task_excerpt(self, key: TaskKey, most: int) -> excerpt.Excerpt:
+        """A task to take along, at most so many of its facts."""
+        return excerpt.of_task(self._store, key, most)
+
+    def run_excerpt(self, label: str, most: int) -> excerpt.Excerpt:
+        """A run to take along, at most so many of its facts."""
+        return excerpt.of_run(self._store, label, most)
 
     def close(self) -> None:
         """Closes the store."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, Literal
 
 import streamlit as st
@@ -10,7 +11,7 @@ import streamlit as st
 from a2a_fencing_dashboard.store.durations import ACCURACY
 from a2a_fencing_dashboard.store.protocol import Window
 from a2a_fencing_dashboard.store.runs import RunRow
-from a2a_fencing_dashboard.ui import links, parts, run_frames, scope, words
+from a2a_fencing_dashboard.ui import exporting, links, parts, run_frames, scope, words
 from a2a_fencing_dashboard.ui.charts.runs import Lines, rates_since_start, shares
 from a2a_fencing_dashboard.ui.comparison import RunFigures, compare, guard
 from a2a_fencing_dashboard.ui.verdict import judge
@@ -125,6 +126,12 @@ def _header(view: View, run: RunFigures, name: str) -> None:
         with st.container(horizontal=True, key=f"ways-{name}"):
             for page, label in ((links.OVERVIEW, "Overview"), (links.TASKS, "Tasks")):
                 st.page_link(view.pages[page], label=label, query_params={"run": row.label})
+            exporting.menu(
+                partial(view.queries.run_excerpt, row.label, exporting.MOST_FACTS),
+                row.label,
+                row.facts,
+                key=name,
+            )
 
 
 def _charts(view: View, runs: Sequence[RunFigures]) -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.protocol import FindingRow
-from a2a_fencing_dashboard.ui import frames, links, noting, parts, story, words
+from a2a_fencing_dashboard.ui import exporting, frames, links, noting, parts, story, words
 from a2a_fencing_dashboard.ui.charts.schedule import Schedule, focus, part, schedule
 from a2a_fencing_dashboard.ui.charts.timeline import timeline
 from a2a_fencing_dashboard.ui.offences import offences as offences_of
@@ -66,6 +66,13 @@ def _head(view: View, task: TaskView) -> None:
         with st.container(key="task-title", width="content"):
             st.text(words.shown(row.key.task_id, 100))
         _neighbours(view, row.key)
+        exporting.menu(
+            partial(view.queries.task_excerpt, row.key, exporting.MOST_FACTS),
+            row.key.task_id,
+            row.facts,
+            key="task",
+            pictured=True,
+        )
     parts.pairs(
         [
             ("state", frames.state(row.state)),
@@ -168,7 +175,7 @@ def _drawn(view: View, task: TaskView, ordered: Schedule) -> None:
     st.plotly_chart(
         timeline(part(ordered, start, end), offences, view.names, scaled=scaled),
         key="timeline",
-        config=parts.CHART | {"scrollZoom": False},
+        config=parts.CHART | {"scrollZoom": False} | exporting.picture(task.row.key.task_id),
         alt="Timeline: what clients were told, the store's versions, and the facts of each replica",
     )
     notes = ["ordered by version"]

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from a2a_fencing.checker import check
 from a2a_fencing.facts import Fact
 from a2a_fencing_dashboard.cli.main import commands
-from a2a_fencing_dashboard.exports import FORMATS, Excerpt, file_name
-from a2a_fencing_dashboard.exports.excerpt import of_run, of_store, of_task
+from a2a_fencing_dashboard.exports.excerpt import Excerpt, file_name, of_run, of_store, of_task
+from a2a_fencing_dashboard.exports.formats import FORMATS
 from a2a_fencing_dashboard.exports.table import as_csv, table
 from a2a_fencing_dashboard.histories import read_history
 from a2a_fencing_dashboard.store import open_store
