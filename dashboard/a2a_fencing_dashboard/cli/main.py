@@ -12,6 +12,7 @@ from a2a_fencing_dashboard.cli.collect import collect
 from a2a_fencing_dashboard.cli.dashboard import dashboard
 from a2a_fencing_dashboard.cli.demo import demo
 from a2a_fencing_dashboard.cli.doctor import doctor
+from a2a_fencing_dashboard.cli.export import export
 from a2a_fencing_dashboard.cli.scenario import scenario
 
 _PROGRAM: Final = "a2a-fencing"
@@ -24,7 +25,7 @@ def commands() -> None:
     """See, judge and enforce that a finished A2A task stays finished."""
 
 
-for _command in (demo, dashboard, collect, check, scenario, doctor):
+for _command in (demo, dashboard, collect, check, export, scenario, doctor):
     commands.add_command(_command)
 
 

@@ -9,7 +9,7 @@ import pytest
 from a2a_fencing_dashboard.cli import main
 from a2a_fencing_dashboard.ports import listener
 
-COMMANDS = ["demo", "dashboard", "collect", "check", "scenario", "doctor"]
+COMMANDS = ["demo", "dashboard", "collect", "check", "export", "scenario", "doctor"]
 HOST = "127.0.0.1"
 
 # What the extras bring; `a2a-fencing[dashboard]` and so on would be needed for them.
