@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from support.browser import chromium, growing, keep, open_page, serve, start
 from support.databases import ENGINES, Database, database
+
+__all__ = ["chromium", "db", "growing", "keep", "open_page", "serve", "start"]
 
 
 @pytest.fixture(params=ENGINES)

@@ -5,49 +5,24 @@ With ``A2A_FENCING_SCREENSHOTS`` set, what the pages looked like is kept in that
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import signal
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from urllib.parse import urlencode
+from collections.abc import Callable
 
 import pytest
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.ingest import Ingest
-from a2a_fencing_dashboard.ports import free_port
 from a2a_fencing_dashboard.store import open_store
 from a2a_fencing_dashboard.store.protocol import TaskFilter, TaskRow, Window
-from a2a_fencing_dashboard.ui import links
+from support.browser import task_path
 from support.reports import Cluster
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
-CHROMIUM = os.environ.get("A2A_FENCING_CHROMIUM") or shutil.which("chromium")
-if CHROMIUM is None:
-    pytest.skip("no chromium on this machine", allow_module_level=True)
-
-FLAGS = [
-    "--no-sandbox",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 DEMO = "from a2a_fencing_dashboard.cli import main; main()"
-SERVE = """
-import sys
-from a2a_fencing_dashboard.ui.server import serve
-serve(sys.argv[1], port=int(sys.argv[2]), token=sys.argv[3] or None)
-"""
-PATIENCE_MS = 30_000
-playwright.expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")
@@ -71,117 +46,9 @@ def overwritten(store_url: str) -> TaskRow:
     return rows[0]
 
 
-class Server:
-    """A dashboard in a process of its own."""
-
-    def __init__(self, store_url: str, token: str, said: Path) -> None:
-        self.port = free_port("127.0.0.1", 0, exact=True)
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.said = said
-        with said.open("w") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", SERVE, store_url, str(self.port), token],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        wait_until_healthy(self._process, self.port)
-
-    def stop(self) -> None:
-        self._process.terminate()
-        # It shuts down in order and then lets the signal have its usual effect.
-        assert self._process.wait(30) in (0, -signal.SIGTERM)
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
-    """Starts dashboards, which are stopped at the end."""
-    servers: list[Server] = []
-
-    def started(store_url: str, token: str = "") -> Server:
-        servers.append(Server(store_url, token, tmp_path_factory.mktemp("server") / "output"))
-        return servers[-1]
-
-    yield started
-    for server in servers:
-        server.stop()
-
-
-@pytest.fixture(scope="module")
-def serve(start: Callable[..., Server]) -> Callable[..., str]:
-    """Starts a dashboard and gives its base URL."""
-    return lambda *arguments: start(*arguments).url
-
-
-def wait_until_healthy(process: subprocess.Popen[bytes], port: int) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "the dashboard ended"
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    pytest.fail("the dashboard does not answer")
-
-
 @pytest.fixture(scope="module")
 def dashboard(serve: Callable[..., str], store_url: str) -> str:
     return serve(store_url)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[playwright.Browser]:
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def open_page(chromium: playwright.Browser) -> Iterator[Callable[..., playwright.Page]]:
-    """Opens a URL in a session of its own; whatever is asked for off this machine fails the test."""
-    contexts = []
-    outside: list[str] = []
-
-    def opened(url: str, **options: object) -> playwright.Page:
-        options = {"viewport": {"width": 1400, "height": 900}, **options}
-        context = chromium.new_context(**options)
-        context.set_default_timeout(PATIENCE_MS)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("request", lambda request: note(request.url))
-        page.goto(url)
-        return page
-
-    def note(url: str) -> None:
-        if not re.match(r"(https?|wss?)://127\.0\.0\.1:|data:|blob:", url):
-            outside.append(url)
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert outside == []
-
-
-@pytest.fixture
-def keep(tmp_path: Path) -> Callable[[playwright.Page, str], None]:
-    """Keeps what a page looks like, all of it."""
-    folder = Path(os.environ.get("A2A_FENCING_SCREENSHOTS") or tmp_path)
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def taken(page: playwright.Page, name: str) -> None:
-        width = page.viewport_size["width"]
-        height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
-        page.set_viewport_size({"width": width, "height": max(700, min(height, 2_400))})
-        page.wait_for_function("document.querySelectorAll('[data-testid=stSkeleton]').length === 0")
-        page.screenshot(path=folder / f"{name}.png", animations="disabled")
-
-    return taken
-
-
-def task_url(row: TaskRow) -> str:
-    return f"/task?{urlencode(links.task_query(row.key))}"
 
 
 SENTENCE = re.compile(
@@ -222,7 +89,7 @@ def test_every_page_in_both_themes_and_widths(open_page, dashboard, overwritten,
     playwright.expect(page.get_by_text(SENTENCE).first).to_be_visible()
     keep(page, f"alerts-{scheme}-{width}")
 
-    show(task_url(overwritten))
+    show(task_path(overwritten.key))
     page.locator(".js-plotly-plot .main-svg").first.wait_for()
     playwright.expect(page.locator(".st-key-verdict-violated").get_by_text(SENTENCE)).to_be_visible()
     keep(page, f"task-{scheme}-{width}")
@@ -231,7 +98,7 @@ def test_every_page_in_both_themes_and_widths(open_page, dashboard, overwritten,
 def test_a_deep_link_is_the_first_thing_a_new_server_can_be_asked(
     open_page, serve, store_url, overwritten
 ):
-    page = open_page(serve(store_url) + task_url(overwritten))
+    page = open_page(serve(store_url) + task_path(overwritten.key))
     playwright.expect(page.locator(".st-key-task-title")).to_have_text(overwritten.key.task_id)
     playwright.expect(page.locator(".st-key-verdict-violated")).to_be_visible()
 
@@ -265,28 +132,6 @@ def test_a_row_opens_the_task_that_it_names(open_page, dashboard, store_url):
     with page.context.expect_page() as opened:
         page.mouse.click(*cell)
     playwright.expect(opened.value.locator(".st-key-task-title")).to_have_text(rows[0].key.task_id)
-
-
-@pytest.fixture
-def growing(tmp_path: Path) -> Iterator[Callable[[], None]]:
-    """A store in which another task is overwritten at each call."""
-    store = open_store(f"sqlite:///{tmp_path / 'growing.sqlite'}")
-    cluster = Cluster(start=time.time_ns())
-    ingest = Ingest(store)
-    count = 0
-
-    def grow() -> None:
-        nonlocal count
-        count += 1
-        cluster.now = time.time_ns()
-        cluster.overwritten(f"task-{count}")
-        cluster.heartbeats()
-        ingest.add(cluster.facts)
-
-    grow()
-    grow.url = f"sqlite:///{tmp_path / 'growing.sqlite'}"  # type: ignore[attr-defined]
-    yield grow
-    store.close()
 
 
 def test_a_page_follows_the_data_and_holds_still_when_paused(open_page, serve, growing):
