@@ -52,6 +52,8 @@ _STATUS: Final[dict[type[Exception], Status]] = {
     StoreError: Status(503, code_pb2.UNAVAILABLE, _RETRY),
 }
 _INTERNAL: Final = Status(500, code_pb2.INTERNAL, {})
+STATUSES: Final = sorted({HTTPStatus.OK.value, _INTERNAL.http, *(s.http for s in _STATUS.values())})
+"""HTTP statuses that requests are answered with, but for what the web framework refuses by itself."""
 _GRPC_OF_HTTP: Final = {404: code_pb2.NOT_FOUND, 405: code_pb2.UNIMPLEMENTED}
 
 

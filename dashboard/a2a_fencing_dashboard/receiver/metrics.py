@@ -17,6 +17,7 @@ from a2a_fencing_dashboard.alerts.service import Alerts
 from a2a_fencing_dashboard.alerts.settings import SEVERITIES
 from a2a_fencing_dashboard.ingest import Ingest
 from a2a_fencing_dashboard.receiver.counts import Counts
+from a2a_fencing_dashboard.receiver.errors import STATUSES
 from a2a_fencing_dashboard.store.protocol import ReplicaRow, Store, Window
 from a2a_fencing_dashboard.store.summary import VERDICTS
 
@@ -84,7 +85,8 @@ class _Process(Collector):
         counts = self._counts
         facts = {"stored": counts.facts, "duplicate": counts.duplicates, "rejected": counts.malformed}
         yield _counter("facts_received", "Facts that arrived, by what became of them.", "result", facts)
-        requests = {str(status): number for status, number in dict(counts.requests).items()}
+        answers = dict.fromkeys(STATUSES, 0) | counts.requests
+        requests = {str(status): number for status, number in answers.items()}
         yield _counter("requests", "OTLP requests, by HTTP status of the answer.", "status", requests)
         yield _total("spans_received", "Spans stored.", counts.spans)
         yield _total("commits", "Transactions that stored facts or spans.", counts.commits)

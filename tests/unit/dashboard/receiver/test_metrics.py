@@ -83,6 +83,7 @@ async def test_what_has_not_happened_is_zero_not_absent(run) -> None:
     assert value(told, "verdict", verdict=c.UNKNOWN) == 1
     assert value(told, "alert_messages_total", destination="webhook", outcome="refused") == 0
     assert value(told, "replicas", state="silent") == 0
+    assert value(told, "requests_total", status="503") == 0
 
 
 async def test_ids_and_words_from_outside_never_become_labels(run) -> None:
