@@ -6,12 +6,21 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker import Changes, Checker
 from a2a_fencing.facts import Fact, TaskKey
-from a2a_fencing_dashboard.store.protocol import Batch, FindingChange, Span, Store, TaskFilter, Window
+from a2a_fencing.scoped import is_scoped, joined, names_of, scoped_from
+from a2a_fencing_dashboard.store.protocol import (
+    Batch,
+    FindingChange,
+    Past,
+    Span,
+    Store,
+    TaskFilter,
+    Window,
+)
 
 HELD_FACTS: Final = 50_000
 """How many facts of the tasks that were active last the checker holds in memory, at about 3 KB each."""
@@ -62,9 +71,9 @@ class Ingest:
         new = list(by_id.values())
         now = self._clock()
         try:
-            changes, verdicts = self._judge.add(new, now)
-            if new or spans or changes:
-                self.store.commit(Batch(new, spans, changes, verdicts), now_unix_nano=now)
+            facts, changes, verdicts, moved = self._judge.add(new, now)
+            if facts or spans or changes:
+                self.store.commit(Batch(facts, spans, changes, verdicts, moved), now_unix_nano=now)
         except BaseException:
             # The checker has seen facts that are not stored.
             self._judge.reset()
@@ -81,6 +90,22 @@ class Ingest:
         self.add(())
 
 
+class _Judged(NamedTuple):
+    """What came of new facts.
+
+    Attributes:
+        facts: The same, those of resources under the keys of the tasks they are about, where known.
+        changes: Findings that appeared or no longer hold.
+        verdicts: Of each task the facts concern.
+        moved: What resources called tasks that have just become known, and the keys of these.
+    """
+
+    facts: Sequence[Fact]
+    changes: list[FindingChange]
+    verdicts: dict[TaskKey, str]
+    moved: dict[TaskKey, TaskKey]
+
+
 class _Judge:
     """A checker that holds the tasks that were active last and reloads the others from the store."""
 
@@ -94,18 +119,31 @@ class _Judge:
         self._checker = Checker()
         self._resumed = False
         self._held: OrderedDict[TaskKey, int] = OrderedDict()
+        self._names: dict[TaskKey, TaskKey] = {}
+        """The held tasks by what resources call them, in their last incarnation."""
         self._count = 0
 
-    def add(self, facts: Sequence[Fact], now: int) -> tuple[list[FindingChange], dict[TaskKey, str]]:
-        """Judges new facts: what changed, and the verdict of each task they concern."""
+    def add(self, facts: Sequence[Fact], now: int) -> _Judged:
+        """Judges new facts."""
         changes = [] if self._resumed else self._resume(now)
+        facts = self._join(facts)
         keys = {fact.task for fact in facts if fact.task is not None}
-        changes += self._reload(_places(keys) - self._held.keys(), now)
+        past, moved = self._past(_places(keys) - self._held.keys(), keys)
+        changes += self._load(past, now)
         changes += _as_changes(self._checker.add(facts, now))
         verdicts = {key: self._checker.verdict(key) for key in keys}
         self._hold(facts)
         self._shrink()
-        return changes, verdicts
+        return _Judged(facts, changes, verdicts, moved)
+
+    def _join(self, facts: Sequence[Fact]) -> list[Fact]:
+        """Gives what resources tell to the tasks that it is about, where these have been heard of."""
+        names = {fact.task for fact in facts if fact.task is not None and is_scoped(fact.task)}
+        known = {self._names[name] for name in names if name in self._names}
+        unknown = names - self._names.keys()
+        if unknown:
+            known |= {fact.task for fact in self._store.past(unknown).facts if fact.task is not None}
+        return joined(facts, known)
 
     def _resume(self, now: int) -> list[FindingChange]:
         """Tells the checker what the last one knew and may still have had to say."""
@@ -113,7 +151,8 @@ class _Judge:
             self._checker.resume(report.replica, report.received)
             self._checker.load(report.heartbeats, (), now)
         self._resumed = True
-        return self._reload(self._recalled(), now)
+        past, _ = self._past(self._recalled(), ())
+        return self._load(past, now)
 
     def _recalled(self) -> set[TaskKey]:
         """Tasks of which something may have been withheld, or that told that a store fences nothing."""
@@ -125,8 +164,23 @@ class _Judge:
             row.finding.task for row in unfenced
         )
 
-    def _reload(self, places: Collection[TaskKey], now: int) -> list[FindingChange]:
-        past = self._store.past(places)
+    def _past(
+        self, places: Collection[TaskKey], keys: Collection[TaskKey]
+    ) -> tuple[Past, dict[TaskKey, TaskKey]]:
+        """What is stored of tasks; and which of it was a resource's, told before the task was known."""
+        stored = self._store.past(places)
+        facts = joined(stored.facts, keys)
+        moved = {
+            before.task: after.task
+            for before, after in zip(stored.facts, facts, strict=True)
+            if before.task != after.task and before.task is not None and after.task is not None
+        }
+        for name in moved:
+            self._count -= self._held.pop(name, 0)
+        self._checker.forget(moved)
+        return replace(stored, facts=facts), moved
+
+    def _load(self, past: Past, now: int) -> list[FindingChange]:
         if not past.facts:
             return []
         self._hold(past.facts)
@@ -138,12 +192,17 @@ class _Judge:
         for place, count in Counter(_place(f.task) for f in facts if f.task is not None).items():
             self._held[place] = self._held.pop(place, 0) + count
             self._count += count
+        for name, key in names_of({fact.task for fact in facts if fact.task is not None}).items():
+            known = self._names.get(name)
+            if known is None or known.incarnation < key.incarnation:
+                self._names[name] = key
 
     def _shrink(self) -> None:
         forgotten = []
         while self._count > self._limit and len(self._held) > 1:
             place, count = self._held.popitem(last=False)
             self._count -= count
+            self._names.pop(scoped_from(place), None)
             forgotten.append(place)
         self._checker.forget(forgotten)
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from a2a_fencing.facts import Fact, TaskKey
@@ -19,7 +20,12 @@ _PREFIX: Final = "scope:"
 
 def scope_of(key: TaskKey) -> str:
     """Names the store and owner of a task to somebody who must not learn either."""
-    return digest(key.store, key.owner)[:16]
+    return _scope(key.store, key.owner)
+
+
+@lru_cache(1 << 12)
+def _scope(store: str, owner: str) -> str:
+    return digest(store, owner)[:16]
 
 
 def digest(*parts: str) -> str:
@@ -39,7 +45,7 @@ def is_scoped(key: TaskKey) -> bool:
 
 def scoped_from(key: TaskKey) -> TaskKey:
     """What a resource calls this task."""
-    return scoped(key.task_id, scope_of(key))
+    return scoped(key.task_id, key.store[len(_PREFIX) :] if is_scoped(key) else scope_of(key))
 
 
 def joined(facts: Iterable[Fact], known: Iterable[TaskKey] = ()) -> list[Fact]:

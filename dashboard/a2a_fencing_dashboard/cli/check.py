@@ -13,6 +13,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing.allowlist import Allowance, AllowListError
 from a2a_fencing.checker import check as judge
 from a2a_fencing.facts import Fact
+from a2a_fencing.scoped import joined
 from a2a_fencing_dashboard.cli.extras import needs_extra
 from a2a_fencing_dashboard.histories import HistoryError, read_places
 from a2a_fencing_dashboard.reports import FORMATS, Dossier, Place
@@ -105,6 +106,7 @@ def _judged(paths: Sequence[Path], allowances: Sequence[Allowance]) -> Dossier:
                     places[fact.id] = Place(path, line)
     except HistoryError as error:
         raise click.UsageError(str(error)) from error
+    facts = {fact.id: fact for fact in joined(facts.values())}
     report, allowed = allowlist.apply(judge(facts.values()), allowances)
     return Dossier(facts, report, allowed, places)
 

@@ -43,12 +43,16 @@ class Batch:
 
     `verdicts` has the tasks whose verdict by their own facts the checker has just given; a task with a
     finding that violates is *violated* whatever it says.
+
+    `moved` has what resources called a task that has become known, and its key: what is stored under the
+    name becomes the task's.
     """
 
     facts: Sequence[Fact] = ()
     spans: Sequence[Span] = ()
     changes: Sequence[FindingChange] = ()
     verdicts: Mapping[TaskKey, str] = field(default_factory=dict)
+    moved: Mapping[TaskKey, TaskKey] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,8 @@ class TaskFilter:
     only_rejections: bool = False
     only_drops: bool = False
     only_dispatches: bool = False
+    only_late_dispatches: bool = False
+    """Dispatched after the end, as the rule has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +261,10 @@ class Store(Notebook, RunBook, Protocol):
         """Which of these fact ids are stored already."""
 
     def past(self, keys: Collection[TaskKey]) -> Past:
-        """What a checker needs to go on with these tasks, in any incarnation."""
+        """What a checker needs to go on with these tasks, in any incarnation.
+
+        Of a task, also what resources told under their name for it; of such a name, also the task.
+        """
 
     def reports(self) -> list[Reported]:
         """What a checker needs to know of every replica, to go on after a restart."""

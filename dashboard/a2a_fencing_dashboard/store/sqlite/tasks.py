@@ -12,6 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing.scoped import scoped_from
+from a2a_fencing_dashboard.store import codec
 from a2a_fencing_dashboard.store.errors import StoreError
 from a2a_fencing_dashboard.store.sqlite.replicas import Replica
 from a2a_fencing_dashboard.store.sqlite.tallies import TallyTable
@@ -120,11 +122,11 @@ class TaskTable:
         return found
 
     def stored(self, keys: Collection[TaskKey]) -> list[TaskKey]:
-        """Every incarnation that is stored under the ids of these keys.
+        """Every incarnation that is stored under the ids of these keys, also as resources call it.
 
         Remembers which of the keys are not, so that making them needs no second look.
         """
-        wanted = {(key.task_id, key.owner, key.store) for key in keys}
+        wanted = {scoped_from(key) for key in keys}
         found = []
         ids = list({key.task_id for key in keys})
         for start in range(0, len(ids), _PARAMETERS):
@@ -134,9 +136,39 @@ class TaskTable:
                 f" WHERE task_id IN ({', '.join('?' * len(some))})",
                 some,
             )
-            found += [TaskKey(row[2], row[1], row[0], row[3]) for row in rows if row[:3] in wanted]
+            here = (TaskKey(store, owner, task_id, n) for task_id, owner, store, n in rows)
+            found += [key for key in here if scoped_from(key) in wanted]
         self._absent = set(keys) - set(found)
         return found
+
+    def move(self, name: TaskKey, key: TaskKey) -> None:
+        """Gives a task the facts that resources told of it under their name for it, before it was known."""
+        self.write()
+        stray, task = self.find(name), self.find(key)
+        if stray is None or task is None:
+            return
+        db = self._db
+        for (body,) in db.execute("SELECT body FROM fact WHERE task = ?", (stray.id,)).fetchall():
+            task.absorb(codec.decode(body, replica="", n=0, task=key))
+        db.execute("UPDATE fact SET task = ? WHERE task = ?", (task.id, stray.id))
+        new = [replica for replica in stray.replicas if replica not in task.replicas]
+        task.replicas += new
+        self._new_pairs += [(replica, task.id) for replica in new]
+        self._touched[task.id] = task
+        self._remove(name, stray)
+
+    def _remove(self, key: TaskKey, task: TaskSummary) -> None:
+        """Forgets a task that has no facts any more."""
+        db = self._db
+        for measure, detail in task.counted:
+            self._tallies.add_ever(task.origin, measure, detail, -1)
+        db.execute("DELETE FROM task WHERE id = ?", (task.id,))
+        db.execute("DELETE FROM replica_task WHERE task = ?", (task.id,))
+        db.execute(
+            "INSERT INTO task_text (task_text, rowid, text) VALUES ('delete', ?, ?)",
+            (2 * task.id, _text(key)),
+        )
+        self._by_key.pop(key, None)
 
     def touch(self, task: TaskSummary) -> None:
         """Notes that the row changed."""
@@ -216,7 +248,7 @@ class TaskTable:
         self._absent.discard(key)
         self._by_key[key] = task
         self._new[task.id] = key, task
-        self._new_texts.append((2 * task.id, f"{key.task_id}\n{key.owner}"))
+        self._new_texts.append((2 * task.id, _text(key)))
         return task
 
     def _load(self, key: TaskKey) -> TaskSummary | None:
@@ -231,6 +263,10 @@ class TaskTable:
         task.replicas = msgspec.json.decode(replicas, type=list[int])
         task.counted = task.standing
         return task
+
+
+def _text(key: TaskKey) -> str:
+    return f"{key.task_id}\n{key.owner}"
 
 
 def _changing(task: TaskSummary) -> tuple[Any, ...]:

@@ -45,7 +45,7 @@ class Writer:
         return found
 
     def past(self, keys: Collection[TaskKey]) -> Past:
-        """All facts of these tasks in any incarnation, and the findings that stand for them."""
+        """All facts of these tasks, and the findings that stand for them; see `Store.past`."""
         facts: list[Fact] = []
         findings: list[Finding] = []
         for key in self._tasks.stored(keys):
@@ -72,6 +72,8 @@ class Writer:
         """
         with self._transaction() as db:
             self._write_facts(batch.facts, now_unix_nano)
+            for name, key in batch.moved.items():
+                self._tasks.move(name, key)
             for key, verdict in batch.verdicts.items():
                 self._tasks.of(key).judged = verdict
             for change in batch.changes:
