@@ -207,10 +207,9 @@ def _add_filter(where: _Where, wanted: TaskFilter) -> None:
         )
     where.any_of("state", wanted.states)
     where.any_of("verdict", [VERDICTS.index(verdict) for verdict in wanted.verdicts])
-    if wanted.rules:
-        where.add(
-            f"task.id IN (SELECT task FROM finding WHERE rule IN ({marks(wanted.rules)}))", *wanted.rules
-        )
+    for rules in (wanted.rules, (c.DISPATCH_AFTER_TERMINAL,) if wanted.only_late_dispatches else ()):
+        if rules:
+            where.add(f"task.id IN (SELECT task FROM finding WHERE rule IN ({marks(rules)}))", *rules)
     if wanted.replicas:
         where.add(
             "task.id IN (SELECT task FROM replica_task WHERE replica IN"

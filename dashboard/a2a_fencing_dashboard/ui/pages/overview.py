@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import streamlit as st
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store.protocol import FindingRow, Overview
-from a2a_fencing_dashboard.ui import frames, parts, scope, words
+from a2a_fencing_dashboard.ui import frames, palette, parts, scope, words
 from a2a_fencing_dashboard.ui.charts.rates import rates
 from a2a_fencing_dashboard.ui.parts import Figure
 from a2a_fencing_dashboard.ui.verdict import judge
@@ -98,18 +99,23 @@ def _fence(overview: Overview) -> list[Figure]:
 
 def _load(overview: Overview) -> list[Figure]:
     late = overview.violations.get(c.DISPATCH_AFTER_TERMINAL, 0)
+    abandoned = overview.violations.get(c.ABANDONED, 0)
+    unfinished = overview.tasks - overview.terminal_tasks
     return [
         Figure("tasks", words.count(overview.tasks), {}),
         Figure(
-            "finished tasks",
-            words.count(overview.terminal_tasks),
-            {"state": sorted(c.TERMINAL_STATES)},
+            "finished tasks", words.count(overview.terminal_tasks), {"state": sorted(c.TERMINAL_STATES)}
         ),
-        Figure("executing now", words.count(overview.executing)),
+        Figure("unfinished tasks", words.count(unfinished), {"state": _UNFINISHED}),
+        Figure("abandoned tasks", words.count(abandoned), {"rule": c.ABANDONED}),
+        Figure("executions running", words.count(overview.executing)),
         Figure("writes", words.count(overview.writes)),
         Figure("dispatches", words.count(overview.dispatches), {"has": "dispatch"}),
-        Figure("dispatches after the end", words.count(late), {"rule": c.DISPATCH_AFTER_TERMINAL}),
+        Figure("dispatches after the end", words.count(late), {"has": "dispatch after terminal"}),
     ]
+
+
+_UNFINISHED: Final = [state for state in palette.STATES if state not in c.TERMINAL_STATES]
 
 
 def _in_order(numbers: Mapping[str, int], usual: Sequence[str]) -> list[tuple[str, int]]:

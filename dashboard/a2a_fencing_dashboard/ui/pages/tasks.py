@@ -17,7 +17,7 @@ _PAGE_SIZE: Final = 50
 
 _CHOICES: Final = ("verdict", "rule", "state", "replica", "has")
 
-_HAS: Final = ("conflict", "rejection", "drop", "dispatch")
+_HAS: Final = ("conflict", "rejection", "drop", "dispatch", "dispatch after terminal")
 
 # What the URL says -> what the store sorts by, and whether downwards.
 _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
@@ -46,6 +46,8 @@ def render() -> None:
         page = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
         rows, _ = _ask(view, where, sort, descending, page)
         parts.showing((page - 1) * _PAGE_SIZE, len(rows), total, "task")
+        if pages > 1:
+            st.caption("Sort by sorts all of them, a click on a header these alone.", width="content")
     table = frames.tasks(rows, view.names, view.zone, lambda key: links.task_url(key, view.scope.query))
     st.dataframe(
         frames.colored(table, ("verdict", "state")),
@@ -101,6 +103,7 @@ def _choices(view: View) -> tuple[TaskFilter, str, bool]:
         only_rejections="rejection" in has,
         only_drops="drop" in has,
         only_dispatches="dispatch" in has,
+        only_late_dispatches="dispatch after terminal" in has,
     )
     return where, *_SORTS[sort or next(iter(_SORTS))]
 

@@ -64,3 +64,16 @@ def test_what_the_fence_held_is_no_violation(open_page, cluster, stored):
     for name in ("stale-base conflicts", "terminal rejections", "dropped, stale-executor"):
         assert name in texts(app)
     assert "terminal-overwritten" not in everything(app)
+
+
+def test_numbers_lead_to_the_lists_behind_them(open_page, cluster, stored):
+    cluster.overwritten()
+    running = cluster.task("running")
+    running.write(cluster.a, "WORKING", None, 1)
+    stored()
+    app = open_page()
+    queries = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
+    assert "abandoned tasks" in texts(app)
+    assert "executions running" in texts(app)
+    assert "state=WORKING" in queries["1"]
+    assert "2" in queries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.ui import links
 from support.pages import everything, texts
 
@@ -76,3 +77,25 @@ def test_choosing_a_filter_leads_back_to_the_first_page(open_page, cluster, stor
     app = open_page(links.TASKS, page="3")
     app.selectbox(key="sort").select("by task id").run()
     assert listed(app)[0] == "t000"
+
+
+def test_dispatches_after_the_end_are_a_filter(open_page, cluster, stored):
+    for name in ("early", "late"):
+        task = cluster.task(name)
+        task.write(cluster.a, c.WORKING, None, 1)
+        if name == "late":
+            task.write(cluster.b, c.CANCELED, 1, 2, origin=c.FROM_CANCEL_REMOTE)
+            task.read(cluster.a, c.CANCELED, 2)
+        attempt = {"dispatch_id": f"{cluster.a.id}/{name}", "phase": c.STARTED}
+        task.dispatch(cluster.a, "charge-card", c.UNKNOWN, **attempt)
+        task.dispatch(cluster.a, "charge-card", c.ACCEPTED, **attempt | {"phase": c.ENDED})
+    stored()
+    assert listed(open_page(links.TASKS, has=["dispatch"], sort="by task id")) == ["early", "late"]
+    assert listed(open_page(links.TASKS, has=["dispatch after terminal"])) == ["late"]
+
+
+def test_a_list_of_several_pages_says_what_its_headers_sort(open_page, cluster, stored):
+    for n in range(51):
+        cluster.completed(f"t{n:02}")
+    stored()
+    assert "a click on a header these alone" in everything(open_page(links.TASKS))
