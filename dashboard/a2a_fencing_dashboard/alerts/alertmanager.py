@@ -73,6 +73,7 @@ class Alertmanager:
         self._now = now
         self._told: dict[Labels, Alert] = {}
         self._told_at = float("-inf")
+        self._pulse: tuple[int, ...] | None = None
 
     async def run(self, pause: Callable[[float], Awaitable[bool]]) -> None:
         """Tells what stands until the end is near."""
@@ -86,10 +87,13 @@ class Alertmanager:
             ending = ending or await pause(self._settings.look_s)
 
     async def _is_due(self) -> bool:
-        if not self._told and not await self._standing():
-            return False
-        if self._now() >= self._told_at + self._settings.resend_s:
+        again = self._now() >= self._told_at + self._settings.resend_s
+        if self._told and again:
             return True
+        pulse = await asyncio.to_thread(self._outbox.pulse)
+        if pulse == self._pulse:
+            return False
+        self._pulse = pulse
         return (await self._standing()).keys() != self._told.keys()
 
     async def _tell(self) -> None:

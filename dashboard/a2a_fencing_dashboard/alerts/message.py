@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from standardwebhooks import Webhook
 
 from a2a_fencing.checker import Finding
 from a2a_fencing_dashboard.alerts.links import task_link
-from a2a_fencing_dashboard.store.outbox import Change
+from a2a_fencing_dashboard.store.outbox import NEW, UNMUTED, Change
 
 TYPE: Final = "a2a_fencing.alerts"
 _WITNESSES: Final = 100
@@ -25,14 +26,14 @@ def telling(changes: Iterable[Change], severities: Collection[str]) -> list[Chan
     What appeared and went again within one message was never there.
     """
     last: dict[str, Change] = {}
-    fresh: set[str] = set()
+    fresh: dict[str, str] = {}
     for change in changes:
         name = fingerprint(change.finding)
-        if name not in last and change.stands:
-            fresh.add(name)
+        if name not in last and change.reason in (NEW, UNMUTED):
+            fresh[name] = change.reason
         last[name] = change
     return [
-        change
+        replace(change, reason=fresh.get(name, change.reason))
         for name, change in last.items()
         if change.finding.severity in severities and (change.stands or name not in fresh)
     ]

@@ -14,7 +14,7 @@ from a2a_fencing.checker import Finding
 
 NEW: Final = "new"
 CHANGED: Final = "changed"
-"""It still stands, in other words: with another witness, severity or certainty."""
+"""It still stands, with another severity or certainty."""
 RETRACTED: Final = "retracted"
 """Later facts refuted it."""
 MUTED: Final = "muted"
@@ -104,6 +104,9 @@ class Outbox(Protocol):
 
     def heed_notes(self) -> None:
         """Puts what has been muted or unmuted since the last call into the outbox."""
+
+    def pulse(self) -> tuple[int, ...]:
+        """Differs from what it was whenever `standing` may."""
 
     def standing(self, *, since_unix_nano: int = 0) -> list[Standing]:
         """What violates and is not muted, of what was concluded since then, newest first."""

@@ -17,6 +17,8 @@ from a2a_fencing_dashboard.store.errors import StoreError
 from a2a_fencing_dashboard.store.outbox import MUTED, UNMUTED, Change, Parcel, Standing
 from a2a_fencing_dashboard.store.sqlite.outbox_table import MUTED_FINDINGS, copy, prepare
 from a2a_fencing_dashboard.store.sqlite.schema import connect
+from a2a_fencing_dashboard.store.sqlite.tallies import ALL_TIME
+from a2a_fencing_dashboard.store.summary import VIOLATIONS
 
 _GROUPS: Final = 1000
 """How many kinds of standing findings are told apart."""
@@ -122,6 +124,17 @@ class SqliteOutbox:
             copy(db, UNMUTED, unmuted)
             db.execute(f"DELETE FROM hushed WHERE finding NOT IN ({MUTED_FINDINGS})")
             _note_heeded(db)
+
+    def pulse(self) -> tuple[int, ...]:
+        """Differs from what it was whenever `standing` may."""
+        with self._connected() as db:
+            (notes,) = db.execute("SELECT count FROM note_changes").fetchone()
+            newest = db.execute("SELECT id, seen FROM finding ORDER BY id DESC LIMIT 1").fetchone()
+            (violations,) = db.execute(
+                "SELECT total(count) FROM tally WHERE width = ? AND bucket = 0 AND measure = ?",
+                (ALL_TIME, VIOLATIONS),
+            ).fetchone()
+            return int(notes), int(violations), *(newest or ())
 
     def standing(self, *, since_unix_nano: int = 0) -> list[Standing]:
         """What violates and is not muted, of what was concluded since then, newest first."""

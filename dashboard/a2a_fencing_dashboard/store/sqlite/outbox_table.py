@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS outbox_cursor (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS outbox_state (name TEXT NOT NULL, heeded INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS hushed (finding INTEGER PRIMARY KEY);
-CREATE INDEX IF NOT EXISTS finding_seen ON finding (seen, severity, rule, certainty, run);
+CREATE INDEX IF NOT EXISTS finding_kind ON finding (severity, rule, certainty, run, seen);
 """
 _COPIED: Final = "task, incarnation, rule, severity, certainty, witness, explanation, key, seen"
 MUTED_FINDINGS: Final = f"SELECT finding FROM noted WHERE kind = '{notes.MUTED}'"
@@ -50,7 +50,7 @@ MUTED_FINDINGS: Final = f"SELECT finding FROM noted WHERE kind = '{notes.MUTED}'
 
 def prepare(db: sqlite3.Connection) -> None:
     """Makes the tables where there are none."""
-    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'finding_seen'").fetchone():
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'finding_kind'").fetchone():
         return
     db.execute("BEGIN IMMEDIATE")
     for statement in _TABLES.split(";\n"):
@@ -68,7 +68,7 @@ class OutboxTable:
         prepare(db)
         self._db = db
         self._gone: dict[Any, tuple[Finding, int, int, bool]] = {}
-        self._came: dict[Any, int] = {}
+        self._came: dict[Any, tuple[Finding, int]] = {}
 
     def removed(self, finding: Finding, row_id: int, task: int, now_unix_nano: int) -> None:
         """Takes note of a finding that was removed."""
@@ -81,7 +81,7 @@ class OutboxTable:
     def added(self, finding: Finding, row_id: int) -> None:
         """Takes note of a finding that was added."""
         if finding.violates:
-            self._came[finding.identity] = row_id
+            self._came[finding.identity] = finding, row_id
 
     def write(self) -> None:
         """Writes what was noted, where somebody listens."""
@@ -93,9 +93,12 @@ class OutboxTable:
         for identity, (finding, task, now, hushed) in gone.items():
             if identity not in came and not hushed:
                 self._retract(finding, task, now)
-        for identity, row_id in came.items():
+        for identity, (finding, row_id) in came.items():
             told = identity in gone and not gone[identity][3]
-            self._announce(row_id, CHANGED if told else NEW)
+            if not told:
+                self._announce(row_id, NEW)
+            elif _weight(finding) != _weight(gone[identity][0]):
+                self._announce(row_id, CHANGED)
         self._db.execute("DELETE FROM outbox WHERE id <= (SELECT max(id) FROM outbox) - ?", (LIMIT,))
 
     def _announce(self, row_id: int, reason: str) -> None:
@@ -120,6 +123,11 @@ class OutboxTable:
                 now_unix_nano,
             ),
         )
+
+
+def _weight(finding: Finding) -> tuple[str, str]:
+    """What a change of is worth telling; other words are not."""
+    return finding.severity, finding.certainty
 
 
 def copy(db: sqlite3.Connection, reason: str, which: str, *parameters: Any) -> None:

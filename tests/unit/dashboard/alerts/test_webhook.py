@@ -12,17 +12,20 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from a2a_fencing import conventions as c
+from a2a_fencing.checker import Finding
+from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.alerts.delivery import ABANDONED, DELIVERED, REFUSED, RETRIED, WEBHOOK
-from a2a_fencing_dashboard.store.notes import MUTED, Note
+from a2a_fencing_dashboard.alerts.message import telling
+from a2a_fencing_dashboard.store import notes
+from a2a_fencing_dashboard.store.notes import Note
+from a2a_fencing_dashboard.store.outbox import CHANGED, MUTED, NEW, UNMUTED, Change
 from a2a_fencing_dashboard.store.protocol import Store
 from support.alerts import HOOK, NOW, Send, World, appear, finding, retract
 from support.reports import Cluster, Task
 
-pytestmark = pytest.mark.asyncio
-
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqr"
 HOOKS = (HOOK,)
-NEW = ("firing", "new")
+FIRING = ("firing", "new")
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -220,17 +223,27 @@ async def test_a_finding_that_came_and_went_is_not_told(store: Store, task: Task
     assert [alert["status"] for alert in second["data"]["alerts"]] == ["firing"]
 
 
+def test_what_nobody_has_heard_of_is_new_however_often_it_changed() -> None:
+    one = Finding(c.STREAM_CUT, c.WARNING, c.PROVEN, TaskKey("s", "o", "t", 0), ("a:1",), "It was cut.")
+    other = replace(one, key="other")
+    history = [(one, NEW), (one, CHANGED), (other, UNMUTED), (other, MUTED), (other, UNMUTED)]
+    changes = [Change(n, reason, which, None, 0) for n, (which, reason) in enumerate(history)]
+
+    assert [change.reason for change in telling(changes, [c.WARNING])] == [NEW, UNMUTED]
+    assert [change.reason for change in telling(changes[1:2], [c.WARNING])] == [CHANGED]
+
+
 async def test_a_mute_resolves_and_silences(store: Store, task: Task, send: Send) -> None:
     async with send(webhooks=HOOKS) as world:
         appear(store, finding(task))
         await world.arrived(1)
-        note = Note(MUTED, "Ada", "known", rule=c.TERMINAL_OVERWRITTEN)
+        note = Note(notes.MUTED, "Ada", "known", rule=c.TERMINAL_OVERWRITTEN)
         store.add_note(note, now_unix_nano=NOW)
         await world.arrived(2)
         appear(store, finding(task, key="5"))
         appear(store, finding(task, c.DOUBLE_EFFECT))
 
-    assert world.told == [NEW, ("resolved", "muted"), NEW]
+    assert world.told == [FIRING, ("resolved", "muted"), FIRING]
     assert world.bodies[-1]["data"]["alerts"][0]["rule"] == c.DOUBLE_EFFECT
 
 
@@ -262,7 +275,7 @@ async def test_what_follows_the_first_one_closely_travels_with_it(
         appear(store, finding(task, key="2"))
 
     # It is the end that cut the wait short.
-    assert world.told == [NEW, NEW]
+    assert world.told == [FIRING, FIRING]
     assert len(world.requests) == 1
 
 
@@ -283,7 +296,7 @@ async def test_every_webhook_is_told_and_none_waits_for_another(
         await world.arrived(1)
         assert world.alerts.waiting() == 1
 
-    assert world.told == [NEW]
+    assert world.told == [FIRING]
 
 
 async def test_what_was_not_delivered_is_told_by_the_next_receiver_and_the_rest_is_not(
@@ -300,7 +313,7 @@ async def test_what_was_not_delivered_is_told_by_the_next_receiver_and_the_rest_
     async with send(webhooks=HOOKS) as third:
         await third.arrived(1)
 
-    assert third.told == [NEW]
+    assert third.told == [FIRING]
     names = [world.requests[0].headers["webhook-id"] for world in (first, second, third)]
     assert names[0] != names[1] == names[2]
     assert third.requests[0].content == second.requests[0].content
@@ -353,5 +366,5 @@ async def test_what_fails_here_is_said_and_alerting_goes_on(
         appear(store, finding(task))
         await world.arrived(1)
 
-    assert world.told == [NEW]
+    assert world.told == [FIRING]
     assert "alerts wait" in caplog.text

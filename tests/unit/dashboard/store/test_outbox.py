@@ -106,6 +106,39 @@ def test_a_finding_is_retracted_and_reworded(store: Store, task: Task) -> None:
     assert reasons == [NEW, CHANGED, RETRACTED]
 
 
+def test_other_words_are_not_told_again(store: Store, task: Task) -> None:
+    store.outbox.listen([HOOK])
+    appear(store, finding(task))
+    reworded = replace(finding(task), explanation="api-0 overwrote it.", witness=("a:1", "a:2"))
+    commit(store, FindingChange(finding(task), retracted=True), FindingChange(reworded))
+
+    assert told(store) == [(NEW, c.TERMINAL_OVERWRITTEN)]
+
+
+def test_the_pulse_beats_whenever_something_else_stands(store: Store, task: Task) -> None:
+    pulses = [store.outbox.pulse()]
+
+    def beat() -> bool:
+        pulses.append(store.outbox.pulse())
+        return pulses[-1] != pulses[-2]
+
+    assert not beat()
+    suspected = replace(finding(task, key="1"), certainty=c.SUSPECTED)
+    appear(store, suspected)
+    assert beat()
+    proven = replace(suspected, certainty=c.PROVEN)
+    changes = FindingChange(suspected, retracted=True), FindingChange(proven)
+    commit(store, *changes, at=NOW + 1)
+    assert beat()
+    appear(store, finding(task, key="2"))
+    assert beat()
+    retract(store, proven)
+    assert beat()
+    store.add_note(Note(MUTES, "Ada", "known", task.key), now_unix_nano=NOW)
+    assert beat()
+    assert not beat()
+
+
 def test_what_comes_and_goes_in_one_commit_was_never_there(store: Store, task: Task) -> None:
     store.outbox.listen([HOOK])
     commit(store, FindingChange(finding(task)), FindingChange(finding(task), retracted=True))
