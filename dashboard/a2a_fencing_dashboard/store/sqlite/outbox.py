@@ -26,7 +26,10 @@ _GROUPS: Final = 1000
 _FINDING: Final = (
     "store, owner, task_id, {0}.incarnation, rule, severity, certainty, witness, explanation, key, seen"
 )
-_RUN_LABEL: Final = "(SELECT label FROM run WHERE run.id = {0}.run)"
+_RUN_OF_FINDING: Final = "(SELECT label FROM run WHERE run.id = finding.run)"
+_RUN_OF_TASK: Final = (
+    "(SELECT label FROM run JOIN task ON run.id = task.run WHERE task.id = outbox_change.task)"
+)
 
 
 class SqliteOutbox:
@@ -50,7 +53,7 @@ class SqliteOutbox:
                 f"DELETE FROM outbox_cursor WHERE destination NOT IN ({marks})", tuple(destinations)
             )
             (end,) = db.execute(
-                "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox'"
+                "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox_change'"
             ).fetchone()
             db.executemany(
                 "INSERT OR IGNORE INTO outbox_cursor VALUES (?, ?, ?)",
@@ -66,9 +69,8 @@ class SqliteOutbox:
             ).fetchone()
             again = sending > delivered
             rows = db.execute(
-                f"SELECT outbox.id, reason, {_RUN_LABEL.format('task')}, {_FINDING.format('outbox')}"
-                " FROM outbox JOIN task ON task.id = outbox.task"
-                " WHERE outbox.id > ? AND outbox.id <= ? ORDER BY outbox.id LIMIT ?",
+                f"SELECT id, reason, {_RUN_OF_TASK}, {_FINDING.format('outbox_change')}"
+                " FROM outbox_change WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
                 (delivered, sending if again else 2**62, limit),
             ).fetchall()
             if not rows:
@@ -101,7 +103,7 @@ class SqliteOutbox:
         """How many changes this destination has not been told of."""
         with self._connected() as db:
             (count,) = db.execute(
-                "SELECT count(*) FROM outbox WHERE id >"
+                "SELECT count(*) FROM outbox_change WHERE id >"
                 " (SELECT delivered FROM outbox_cursor WHERE destination = ?)",
                 (destination,),
             ).fetchone()
@@ -115,12 +117,14 @@ class SqliteOutbox:
                 return
         with self._transaction() as db:
             now_muted = (
-                f"severity <> '{c.INFO}' AND id IN ({MUTED_FINDINGS})"
-                " AND id NOT IN (SELECT finding FROM hushed)"
+                f"severity <> '{c.INFO}' AND finding.id IN ({MUTED_FINDINGS})"
+                " AND finding.id NOT IN (SELECT finding FROM hushed)"
             )
             copy(db, MUTED, now_muted)
             db.execute(f"INSERT INTO hushed SELECT id FROM finding WHERE {now_muted}")
-            unmuted = f"id IN (SELECT finding FROM hushed) AND id NOT IN ({MUTED_FINDINGS})"
+            unmuted = (
+                f"finding.id IN (SELECT finding FROM hushed) AND finding.id NOT IN ({MUTED_FINDINGS})"
+            )
             copy(db, UNMUTED, unmuted)
             db.execute(f"DELETE FROM hushed WHERE finding NOT IN ({MUTED_FINDINGS})")
             _note_heeded(db)
@@ -140,7 +144,7 @@ class SqliteOutbox:
         """What violates and is not muted, of what was concluded since then, newest first."""
         with self._connected() as db:
             rows = db.execute(
-                f"SELECT count, since, {_RUN_LABEL.format('finding')}, {_FINDING.format('finding')} FROM"
+                f"SELECT count, since, {_RUN_OF_FINDING}, {_FINDING.format('finding')} FROM"
                 " (SELECT count(*) AS count, min(seen) AS since, max(id) AS newest FROM finding"
                 f" WHERE severity IN ('{c.CRITICAL}', '{c.WARNING}') AND seen >= ?"
                 f" AND id NOT IN ({MUTED_FINDINGS}) GROUP BY severity, rule, certainty, run"
@@ -193,7 +197,7 @@ def _note_heeded(db: sqlite3.Connection) -> None:
 def _prune(db: sqlite3.Connection) -> None:
     """Removes what everybody was told."""
     db.execute(
-        "DELETE FROM outbox WHERE id <= (SELECT coalesce(min(delivered), ?) FROM outbox_cursor)",
+        "DELETE FROM outbox_change WHERE id <= (SELECT coalesce(min(delivered), ?) FROM outbox_cursor)",
         (2**62,),
     )
 

@@ -20,12 +20,16 @@ LIMIT: Final = 100_000
 """How many changes wait at most, about 1 KB each; the oldest give way."""
 
 # `id` never comes twice, and leaves no gap. `sending` is where the parcel ends that was tried last, so
-# that the next try sends the same. `hushed` has the standing findings nobody is told of.
+# that the next try sends the same. `hushed` has the standing findings nobody is told of. A change names
+# its task itself, as the row of a task may be gone by the time it is told; `task` leads to its run.
 _TABLES: Final = """
-CREATE TABLE IF NOT EXISTS outbox (
+CREATE TABLE IF NOT EXISTS outbox_change (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     reason TEXT NOT NULL,
     task INTEGER NOT NULL,
+    store TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    task_id TEXT NOT NULL,
     incarnation INTEGER NOT NULL,
     rule TEXT NOT NULL,
     severity TEXT NOT NULL,
@@ -44,13 +48,14 @@ CREATE TABLE IF NOT EXISTS outbox_state (name TEXT NOT NULL, heeded INTEGER NOT 
 CREATE TABLE IF NOT EXISTS hushed (finding INTEGER PRIMARY KEY);
 CREATE INDEX IF NOT EXISTS finding_kind ON finding (severity, rule, certainty, run, seen);
 """
-_COPIED: Final = "task, incarnation, rule, severity, certainty, witness, explanation, key, seen"
+_TOLD: Final = "incarnation, rule, severity, certainty, witness, explanation, key, seen"
+_INSERT: Final = f"INSERT INTO outbox_change (reason, task, store, owner, task_id, {_TOLD})"
 MUTED_FINDINGS: Final = f"SELECT finding FROM noted WHERE kind = '{notes.MUTED}'"
 
 
 def prepare(db: sqlite3.Connection) -> None:
     """Makes the tables where there are none."""
-    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'finding_kind'").fetchone():
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'outbox_change'").fetchone():
         return
     db.execute("BEGIN IMMEDIATE")
     for statement in _TABLES.split(";\n"):
@@ -99,20 +104,25 @@ class OutboxTable:
                 self._announce(row_id, NEW)
             elif _weight(finding) != _weight(gone[identity][0]):
                 self._announce(row_id, CHANGED)
-        self._db.execute("DELETE FROM outbox WHERE id <= (SELECT max(id) FROM outbox) - ?", (LIMIT,))
+        self._db.execute(
+            "DELETE FROM outbox_change WHERE id <= (SELECT max(id) FROM outbox_change) - ?", (LIMIT,)
+        )
 
     def _announce(self, row_id: int, reason: str) -> None:
         if self._db.execute(f"{MUTED_FINDINGS} AND finding = ?", (row_id,)).fetchone():
             self._db.execute("INSERT OR IGNORE INTO hushed VALUES (?)", (row_id,))
         else:
-            copy(self._db, reason, "id = ?", row_id)
+            copy(self._db, reason, "finding.id = ?", row_id)
 
     def _retract(self, finding: Finding, task: int, now_unix_nano: int) -> None:
         self._db.execute(
-            f"INSERT INTO outbox (reason, {_COPIED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"{_INSERT} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 RETRACTED,
                 task,
+                finding.task.store,
+                finding.task.owner,
+                finding.task.task_id,
                 finding.task.incarnation,
                 finding.rule,
                 finding.severity,
@@ -133,6 +143,7 @@ def _weight(finding: Finding) -> tuple[str, str]:
 def copy(db: sqlite3.Connection, reason: str, which: str, *parameters: Any) -> None:
     """Puts these rows of the table of findings into the outbox."""
     db.execute(
-        f"INSERT INTO outbox (reason, {_COPIED}) SELECT ?, {_COPIED} FROM finding WHERE {which}",
+        f"{_INSERT} SELECT ?, task, store, owner, task_id, finding.{_TOLD}"
+        f" FROM finding JOIN task ON task.id = finding.task WHERE {which}",
         (reason, *parameters),
     )

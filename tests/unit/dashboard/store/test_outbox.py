@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -188,6 +189,22 @@ def test_a_parcel_stays_the_same_until_it_is_delivered(
     assert following is not None
     assert [change.finding.key for change in following.changes] == ["3"]
     assert following.name != tried.name
+
+
+def test_what_is_told_of_a_task_outlives_its_row(store: Store, task: Task) -> None:
+    """A task that resources named turns out to be another one, and its row goes."""
+    store.outbox.listen([HOOK])
+    appear(store, finding(task))
+    retract(store, finding(task))
+    with sqlite3.connect(store._path) as db:
+        db.execute("DELETE FROM task")
+    db.close()
+
+    parcel = store.outbox.parcel(HOOK, limit=10)
+
+    assert parcel is not None
+    assert [change.reason for change in parcel.changes] == [NEW, RETRACTED]
+    assert {change.finding.task for change in parcel.changes} == {task.key}
 
 
 def test_a_parcel_is_no_larger_than_asked_for(store: Store, task: Task) -> None:
