@@ -69,6 +69,7 @@ ADMITTED: Final = "admitted"
 """The fence let the request through; nobody says what came of it."""
 REPLAYED: Final = "replayed"
 """The answer is that of an earlier request with the same idempotency key."""
+DISPATCH_REASONS: Final = (ADMITTED, REPLAYED)
 
 # --- Why a write was refused, in the order in which a hook tests them --------------------------------
 

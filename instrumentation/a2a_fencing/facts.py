@@ -154,9 +154,9 @@ class Fact:
 
 
 FACT_ID: Final = "a2a.fencing.fact.id"
+TASK_ID: Final = "a2a.task.id"
 _DIGITS: Final = 18
 _WRITER: Final = "a2a.fencing.writer"
-_TASK_ID: Final = "a2a.task.id"
 _STORE: Final = "a2a.fencing.task.store"
 _OWNER: Final = "a2a.fencing.task.owner"
 _INCARNATION: Final = "a2a.fencing.task.incarnation"
@@ -209,7 +209,7 @@ ATTRIBUTES: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
 _PART_OF: Final = {attribute: (name, types) for name, (attribute, types) in ATTRIBUTES.items()} | {
     FACT_ID: ("fact_id", _STR),
     _WRITER: ("writer", _STR),
-    _TASK_ID: ("task_id", _STR),
+    TASK_ID: ("task_id", _STR),
     _STORE: ("task_store", _STR),
     _OWNER: ("task_owner", _STR),
     _INCARNATION: ("task_incarnation", _INT),
@@ -236,7 +236,7 @@ def to_attributes(fact: Fact) -> dict[str, AttributeValue]:
         out[_WRITER] = fact.writer.rpartition("/")[2]
     task = fact.task
     if task is not None:
-        out[_TASK_ID] = task.task_id
+        out[TASK_ID] = task.task_id
         out[_STORE] = task.store
         out[_OWNER] = task.owner
         if task.incarnation:

@@ -220,6 +220,8 @@ def _dispatch(fact: Fact) -> str:
     if fact.phase == c.STARTED:
         believed = f", believing the task {fact.state}" if fact.state else ""
         return f"began to dispatch {name}{believed}"
+    if fact.origin == c.FROM_RESOURCE:
+        return f"was asked by the task, as {name}: {fact.outcome}"
     return f"saw {name} end: {fact.outcome}"
 
 

@@ -15,6 +15,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors, recorder
 from a2a_fencing.facts import TaskKey
 from a2a_fencing.hooks import scope as scopes
+from a2a_fencing.hooks.listing import Listed
 from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.patches import Patches
 from a2a_fencing.hooks.scope import Scope
@@ -42,6 +43,7 @@ class HandlerHooks:
     def __init__(self, stores: StoreHooks, memory: TaskMemory) -> None:
         self._stores = stores
         self._memory = memory
+        self._listed = Listed()
 
     def install(self, patches: Patches) -> list[str]:
         """Hooks both of the SDK's handlers; returns the targets this SDK does not have."""
@@ -53,6 +55,7 @@ class HandlerHooks:
             missing += patches.wrap_all(
                 (handler, name, "on_message_send", self.send),
                 (handler, name, "on_get_task", self.get),
+                (handler, name, "on_list_tasks", self.list),
                 (handler, name, "on_cancel_task", self.cancel),
                 (handler, name, "on_message_send_stream", self.send_stream),
                 (handler, name, "on_subscribe_to_task", self.subscribe),
@@ -70,6 +73,20 @@ class HandlerHooks:
     async def get(self, wrapped: Method, handler: Any, args: Any, kwargs: Any) -> Any:
         """Around GetTask."""
         return await self._answered(c.GET_TASK, wrapped, handler, args, kwargs)
+
+    async def list(self, wrapped: Method, handler: Any, args: Any, kwargs: Any) -> Any:
+        """Around ListTasks; finished tasks are answers, others are on their way and say nothing."""
+        page = await wrapped(*args, **kwargs)
+        rec = recorder.active()
+        if rec is not None:
+            try:
+                for task in page.tasks:
+                    key = self._key(handler, args, kwargs, task.id)
+                    if key is not None and self._listed.is_news(key, task):
+                        self._told(rec, c.LIST_TASKS, handler, args, kwargs, task)
+            except Exception as error:
+                internal_errors.report("a list of tasks", error)
+        return page
 
     async def cancel(self, wrapped: Method, handler: Any, args: Any, kwargs: Any) -> Any:
         """Around CancelTask, which has a span of its own: it is what races the executor."""

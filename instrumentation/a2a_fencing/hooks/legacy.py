@@ -49,10 +49,13 @@ class LegacyHooks:
                 internal_errors.report("a legacy execution", error)
         return await wrapped(*args, **kwargs)
 
-    async def process(self, wrapped: Method, manager: Any, args: Any, kwargs: Any) -> Any:
+    def process(self, wrapped: Method, manager: Any, args: Any, kwargs: Any) -> Awaitable[Any]:
         """Around one event, which only the current consumer applies in a scope of its own."""
         if scopes.current() is not None:
-            return await wrapped(*args, **kwargs)
+            return wrapped(*args, **kwargs)
+        return self._in_scope(wrapped, args, kwargs)
+
+    async def _in_scope(self, wrapped: Method, args: Any, kwargs: Any) -> Any:
         event = args[0] if args else kwargs.get("event")
         applied = event if event_kind(event) is not None else None
         with scopes.entered(Scope(c.FROM_EXECUTOR, event=applied)):

@@ -17,11 +17,15 @@ Wrapper = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], A
 _INIT_SUBCLASS = "__init_subclass__"
 
 
+class _Switch(list[None]):
+    """On while it holds something: wrapt asks before every call, and asking a list costs no Python."""
+
+
 class Patches:
     """Every wrapper this project has put somewhere, so that all of them can be undone."""
 
     def __init__(self) -> None:
-        self._enabled = True
+        self._switch = _Switch([None])
         self._applied: list[tuple[type, str, Any, Any]] = []
         self._watched: list[tuple[type, Any, Any]] = []
 
@@ -32,7 +36,7 @@ class Patches:
             KeyError: `owner` defines no such method.
         """
         original = owner.__dict__[name]
-        ours = wrapt.FunctionWrapper(original, wrapper, self._is_enabled)
+        ours = wrapt.FunctionWrapper(original, wrapper, self._switch.__len__)  # type: ignore[arg-type]
         setattr(owner, name, ours)
         self._applied.append((owner, name, original, ours))
 
@@ -66,7 +70,7 @@ class Patches:
 
     def undo(self) -> None:
         """Restores what is still ours; what others wrapped since is made to pass straight through."""
-        self._enabled = False
+        self._switch.clear()
         for owner, name, original, ours in reversed(self._applied):
             if owner.__dict__.get(name) is ours:
                 setattr(owner, name, original)
@@ -81,9 +85,6 @@ class Patches:
                 setattr(base, _INIT_SUBCLASS, original)
         self._applied.clear()
         self._watched.clear()
-
-    def _is_enabled(self) -> bool:
-        return self._enabled
 
     def _wrap_override(self, cls: type, name: str, wrapper: Wrapper) -> None:
         method = cls.__dict__.get(name)
@@ -102,7 +103,7 @@ class Patches:
                 super(base, cls).__init_subclass__(**kwargs)  # type: ignore[arg-type]
             else:
                 original.__get__(None, cls)(**kwargs)
-            if self._enabled:
+            if self._switch:
                 try:
                     on_new_class(cls)
                 except Exception as error:
@@ -115,7 +116,7 @@ class Patches:
 
 def _is_ours(method: Any) -> bool:
     return isinstance(method, wrapt.FunctionWrapper) and isinstance(
-        getattr(method._self_enabled, "__self__", None), Patches
+        getattr(method._self_enabled, "__self__", None), _Switch
     )
 
 

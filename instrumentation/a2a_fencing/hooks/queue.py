@@ -67,12 +67,19 @@ class QueueHooks:
         except Exception as error:
             internal_errors.report("a new active task", error)
 
-    async def enqueue_event(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
+    def enqueue_event(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Awaitable[Any]:
         """Around ``enqueue_event``, which returns normally although a closed queue drops the event."""
-        was_closed = queue.is_closed()
+        if queue.is_closed() or queue._incoming_queue.full():
+            return self._enqueue_with_care(wrapped, queue, args, kwargs)
+        return wrapped(*args, **kwargs)
+
+    async def _enqueue_with_care(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
+        """Into a queue that is closed, or that may be before there is room."""
         result = await wrapped(*args, **kwargs)
-        if was_closed:
-            event = args[0] if args else kwargs.get("event")
+        event = args[0] if args else kwargs.get("event")
+        if queue.is_closed() and not any(
+            event is waiting for waiting in _waiting(queue._incoming_queue)
+        ):
             self._dropped(self._agent_queues, queue, [event], c.QUEUE_CLOSED, c.AGENT_QUEUE)
         return result
 
@@ -92,19 +99,21 @@ class QueueHooks:
             self._watches[sink] = watch
         return sink
 
-    async def deliver(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
+    def deliver(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Awaitable[Any]:
         """Around one delivery; a sink that is full is closed and loses all it holds."""
         sink = args[0] if args else kwargs.get("sink")
-        evicted = sink._evict_on_full and not sink.is_closed() and sink.queue.full()
-        if evicted:
-            watch = self._watches.get(sink)
-            if watch is not None:
-                watch.evicted = True
-            lost = [payload[0] for payload in _waiting(sink.queue) if isinstance(payload, tuple)]
-            self._dropped(
-                self._subscriber_queues, queue, lost[-1:], c.SUBSCRIBER_EVICTED, c.SUBSCRIBER_QUEUE
-            )
-        return await wrapped(*args, **kwargs)
+        if sink._evict_on_full and sink.queue.full() and not sink.is_closed():
+            self._evicted(queue, sink)
+        return wrapped(*args, **kwargs)
+
+    def _evicted(self, queue: Any, sink: Any) -> None:
+        watch = self._watches.get(sink)
+        if watch is not None:
+            watch.evicted = True
+        lost = [payload[0] for payload in _waiting(sink.queue) if isinstance(payload, tuple)]
+        self._dropped(
+            self._subscriber_queues, queue, lost[-1:], c.SUBSCRIBER_EVICTED, c.SUBSCRIBER_QUEUE
+        )
 
     def _dropped(self, owners: Any, queue: Any, events: list[Any], reason: str, which: str) -> None:
         rec, owner = recorder.active(), owners.get(queue)

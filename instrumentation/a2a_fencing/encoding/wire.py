@@ -1,0 +1,70 @@
+"""Protobuf's wire format, as much of it as putting serialized parts together takes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue
+
+from a2a_fencing.facts import AttributeValue
+
+
+def tag(message: type, field: str) -> bytes:
+    """Wire tag of a length-delimited field (protobuf wire type 2)."""
+    return varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | 2)  # type: ignore[attr-defined]
+
+
+def framed(tag: bytes, payload: bytes) -> bytes:
+    """An embedded message: tag, length, bytes."""
+    return tag + varint(len(payload)) + payload
+
+
+def length_first(payload: bytes) -> bytes:
+    """A payload behind its length."""
+    return varint(len(payload)) + payload
+
+
+def fixed(message: type, field: str) -> bytes:
+    """Wire tag of an eight-byte number (protobuf wire type 1)."""
+    return varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | 1)  # type: ignore[attr-defined]
+
+
+def varint(value: int) -> bytes:
+    """A number, seven bits a byte, the low ones first."""
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_ONE_BYTE: Final = tuple(bytes([value]) for value in range(0x80))
+
+
+def any_bytes(value: AttributeValue) -> bytes:
+    """A serialized AnyValue; the two kinds that every fact has are put together here."""
+    if type(value) is str:
+        return framed(_STRING, value.encode())
+    if type(value) is int and value >= 0:
+        return _INTEGER + varint(value)
+    return bytes(any_value(value).SerializeToString())
+
+
+def any_value(value: AttributeValue) -> AnyValue:
+    """The value of an attribute as a message."""
+    if isinstance(value, str):
+        return AnyValue(string_value=value)
+    if isinstance(value, bool):
+        return AnyValue(bool_value=value)
+    if isinstance(value, int):
+        return AnyValue(int_value=value)
+    if isinstance(value, float):
+        return AnyValue(double_value=value)
+    return AnyValue(array_value=ArrayValue(values=[any_value(item) for item in value]))
+
+
+_STRING: Final = tag(AnyValue, "string_value")
+_INTEGER: Final = varint(AnyValue.DESCRIPTOR.fields_by_name["int_value"].number << 3)
