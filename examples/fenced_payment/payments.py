@@ -24,9 +24,10 @@ class Payments:
 
     async def charge(self, request: Request) -> JSONResponse:
         key = request.headers.get("Idempotency-Key", "")
-        if key not in self.charges:
+        replayed = key in self.charges
+        if not replayed:
             self.charges[key] = {"order": (await request.json())["order"], "charged": True}
-        return JSONResponse(self.charges[key])
+        return JSONResponse(self.charges[key], headers={"Idempotent-Replayed": str(replayed).lower()})
 
     async def listed(self, request: Request) -> JSONResponse:
         return JSONResponse({"requests": self.requests, "charges": list(self.charges.values())})

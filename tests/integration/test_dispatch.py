@@ -285,6 +285,32 @@ async def test_outside_an_executor_it_says_what_to_do() -> None:
     assert history.facts == []
 
 
+@pytest.mark.parametrize("way", ["with", "async with", "function", "async function"])
+async def test_outside_an_executor_nothing_runs_however_it_is_written(way: str) -> None:
+    ran = []
+
+    @a2a_fencing.dispatch("charge-card")
+    def charges() -> None:
+        ran.append(way)
+
+    @a2a_fencing.dispatch("charge-card")
+    async def charges_later() -> None:
+        ran.append(way)
+
+    with capture(), pytest.raises(DispatchOutsideExecutorError, match="move it there"):  # noqa: PT012
+        if way == "with":
+            with a2a_fencing.dispatch("charge-card"):
+                ran.append(way)
+        elif way == "async with":
+            async with a2a_fencing.dispatch("charge-card"):
+                ran.append(way)
+        elif way == "function":
+            charges()
+        else:
+            await charges_later()
+    assert ran == []
+
+
 async def test_a_request_context_brings_the_execution_along() -> None:
     asked: asyncio.Queue = asyncio.Queue()
 

@@ -220,6 +220,52 @@ async def test_an_accepted_write_takes_not_one_statement_more(db: Database) -> N
     assert guarded == bare
 
 
+async def test_a_refusal_on_a_finished_task_takes_no_statement(db: Database) -> None:
+    """The base is known, so the store is not called; without the guard the write would be stored."""
+    engine = create_async_engine(db.dsn)
+    store = VersionedDatabaseTaskStore(engine)
+    with capture(guard=True) as history:
+        first = await write(store, "WORKING")
+        last = await write(store, "FAILED", first)
+        with counted(engine) as seen:
+            for state in ("COMPLETED", "FAILED"):
+                with pytest.raises(ConcurrentTaskModificationError):
+                    await write(store, state, last)
+    refused = [fact.outcome for fact in history.of(c.WRITE)][-2:]
+    assert (seen, refused) == ([], [c.TERMINAL_REJECTED] * 2)
+    with counted(engine) as seen:
+        await write(store, "COMPLETED", last)
+    assert "UPDATE" in seen
+    await engine.dispose()
+
+
+async def test_a_conflict_takes_one_look_more_and_only_then(db: Database) -> None:
+    """Of six causes of one exception, only a read of what is stored tells which it was."""
+    engine = create_async_engine(db.dsn)
+    store = VersionedDatabaseTaskStore(engine)
+    last = await write(store, "WORKING")
+
+    async def conflict() -> list[str]:
+        nonlocal last
+        base = await write(store, "WORKING", last)
+        last = await write(store, "WORKING", base)
+        with counted(engine) as seen, pytest.raises(ConcurrentTaskModificationError):
+            await write(store, "COMPLETED", base)
+        return seen
+
+    await conflict()  # whatever the first one costs beyond the others
+    bare = await conflict()
+    with capture():
+        observed = await conflict()
+    with capture(guard=True):
+        guarded = await conflict()
+    with counted(engine) as one_look:
+        await store.get("t", CALL)
+    assert (bare, one_look) == (["UPDATE"], ["SELECT"])
+    assert observed == guarded == bare + one_look
+    await engine.dispose()
+
+
 async def released(node, task_id: str) -> bool:
     return await node.handler._active_task_registry.get(task_id) is None
 

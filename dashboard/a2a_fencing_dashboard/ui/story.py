@@ -76,7 +76,11 @@ def _dispatch(fact: Fact, who: str) -> str:
     token = f", token {fact.token}" if fact.token is not None else ""
     if fact.phase == c.STARTED:
         return f"{who} dispatches {name}{token}"
-    return f"{who} dispatched {name}: {shown(fact.outcome or c.UNKNOWN, 40)}{token}"
+    outcome = shown(fact.outcome or c.UNKNOWN, 40)
+    if fact.origin == c.FROM_RESOURCE:
+        reason = f", {_reason(fact)}" if fact.reason else ""
+        return f"{name} ({who}) answered the executor: {outcome}{reason}{token}"
+    return f"{who} dispatched {name}: {outcome}{token}"
 
 
 def _answer(fact: Fact, who: str) -> str:

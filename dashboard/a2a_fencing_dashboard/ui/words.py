@@ -51,6 +51,8 @@ REASON_MEANINGS: Final[Mapping[str, str]] = {
     c.SUBSCRIBER_EVICTED: "its subscriber was too slow",
     c.REPLACEMENT_IGNORED: "it replaced a task that exists",
     c.DISCARDED_AT_CLOSE: "it was still queued when the queue closed",
+    c.ADMITTED: "its fence let the request through",
+    c.REPLAYED: "it repeated its earlier answer",
 }
 
 
@@ -137,6 +139,11 @@ def when(unix_nano: int, now_unix_nano: int, zone: str | None) -> str:
     """Time of day, with the date when it was not today. Stays true while a page is not redrawn."""
     then, now = moment(unix_nano, zone), moment(now_unix_nano, zone)
     return then.strftime("%H:%M:%S" if then.date() == now.date() else "%Y-%m-%d %H:%M:%S")
+
+
+def precise(unix_nano: int, zone: str | None) -> str:
+    """Date and time to the microsecond, with the offset from UTC."""
+    return moment(unix_nano, zone).isoformat(" ", "microseconds")
 
 
 def moment(unix_nano: int, zone: str | None) -> datetime:

@@ -142,7 +142,7 @@ class TaskTable:
         return found
 
     def move(self, name: TaskKey, key: TaskKey) -> None:
-        """Gives a task the facts that resources told of it under their name for it, before it was known."""
+        """Gives a task what resources told of it, under their name for it, before it was known."""
         self.write()
         stray, task = self.find(name), self.find(key)
         if stray is None or task is None:

@@ -40,6 +40,13 @@ def test_other_facts(cluster, names):
         "api-0 wrote WORKING": task.write(a, c.WORKING, None, None, versioned=False),
         "api-0 dispatched charge-card: accepted, token 1": task.dispatch(a, "charge-card", c.ACCEPTED),
         "api-0 dispatches charge-card, token 1": task.dispatch(a, "charge-card", None, phase=c.STARTED),
+        "payments (api-1) answered the executor: accepted, it repeated its earlier answer (replayed)"
+        ", token 1": task.dispatch(
+            cluster.b, "payments", c.ACCEPTED, origin=c.FROM_RESOURCE, reason=c.REPLAYED
+        ),
+        "payments (api-1) answered the executor: rejected, token 1": task.dispatch(
+            cluster.b, "payments", c.DISPATCH_REJECTED, origin=c.FROM_RESOURCE
+        ),
         "api-0's execution was cancelled, token 1": task.execution(a, c.CANCELLED),
         "api-0's stream ended: evicted (SubscribeToTask)": task.answer(
             a, None, method=c.SUBSCRIBE_TO_TASK, ending=c.END_EVICTED

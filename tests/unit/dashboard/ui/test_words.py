@@ -11,7 +11,11 @@ SECOND = 1_000_000_000
 
 def test_every_rule_and_every_reason_has_words():
     assert words.RULE_MEANINGS.keys() == set(c.RULES)
-    assert words.REASON_MEANINGS.keys() == {*c.CONFLICT_REASONS, *c.DROP_REASONS}
+    assert words.REASON_MEANINGS.keys() == {
+        *c.CONFLICT_REASONS,
+        *c.DROP_REASONS,
+        *c.DISPATCH_REASONS,
+    }
 
 
 @pytest.mark.parametrize(
