@@ -59,7 +59,8 @@ def start_dashboard(
     store_url: str,
     host: str,
     port: int,
-    receiver_url: str,
+    receiver_url: str | None = None,
+    history: str | None = None,
     token: str | None = None,
     jaeger_url: str | None = None,
 ) -> str:
@@ -70,7 +71,8 @@ def start_dashboard(
         store_url: The store to show.
         host: Address to listen on.
         port: A free port.
-        receiver_url: Where facts are taken in, shown while there are none.
+        receiver_url: Where facts are taken in, shown while there are none; None: nowhere.
+        history: Name of the history file that the store was made from; None: what arrives live.
         token: What a browser must present, or None.
         jaeger_url: Base URL of a Jaeger page to link traces to, or None.
 
@@ -87,6 +89,7 @@ def start_dashboard(
         host=host,
         port=port,
         receiver_url=receiver_url,
+        history=history,
         token=token,
         jaeger_url=jaeger_url,
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from a2a_fencing_dashboard.alerts.settings import AlertSettings
 from a2a_fencing_dashboard.cli import alerting, options
 from a2a_fencing_dashboard.cli.ending import supervised
 from a2a_fencing_dashboard.cli.extras import require
+from a2a_fencing_dashboard.histories import HistoryError
+from a2a_fencing_dashboard.histories.opening import open_history
 from a2a_fencing_dashboard.services import base_url, start_dashboard, start_receiver
 
 
@@ -19,6 +23,13 @@ from a2a_fencing_dashboard.services import base_url, start_dashboard, start_rece
 @options.token
 @options.forward
 @options.jaeger_url
+@click.option(
+    "--open",
+    "history",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Show the history in this file instead; nothing is taken in, and the file stays as it is.",
+)
 @alerting.options
 def dashboard(
     host: str,
@@ -28,6 +39,7 @@ def dashboard(
     token: str | None,
     forward: str | None,
     jaeger_url: str | None,
+    history: Path | None,
     alerts: AlertSettings,
 ) -> int:
     """Take facts in and show them, until Ctrl-C.
@@ -35,6 +47,8 @@ def dashboard(
     Servers that call a2a_fencing.instrument() send to the receiver's default port by themselves.
     """
     require("dashboard", "starlette", "streamlit")
+    if history is not None:
+        return _show(history, host, port, token, jaeger_url)
     options.check_store(store_url)
     otlp_port = options.chosen_port(host, otlp_port, option="--otlp-port")
     port = options.chosen_port(host, port, option="--port")
@@ -62,4 +76,31 @@ def dashboard(
         click.echo(f"store      {store_url}")
         click.echo("Ctrl-C ends both")
         supervisor.wait()
+    return 0
+
+
+def _show(path: Path, host: str, port: int, token: str | None, jaeger_url: str | None) -> int:
+    """Shows a file, which is read and judged before anything starts."""
+    port = options.chosen_port(host, port, option="--port")
+    try:
+        opened = open_history(path, path.name)
+    except HistoryError as error:
+        raise click.UsageError(f"--open: {error}") from error
+    try:
+        with supervised() as supervisor:
+            url = start_dashboard(
+                supervisor,
+                store_url=opened.url,
+                host=host,
+                port=port,
+                history=opened.title,
+                token=token,
+                jaeger_url=jaeger_url,
+            )
+            click.echo(f"dashboard  {url}")
+            click.echo(f"history    {path}")
+            click.echo("Ctrl-C ends it")
+            supervisor.wait()
+    finally:
+        opened.close()
     return 0

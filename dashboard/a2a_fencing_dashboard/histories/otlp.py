@@ -8,17 +8,19 @@ from typing import Final
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact, MalformedFactError
 from a2a_fencing_dashboard.receiver.otlp.decode import JSON, LOGS, METRICS, TRACES, decode
+from a2a_fencing_dashboard.store.protocol import Span
 
 SIGNALS: Final = {"resourceLogs": LOGS, "resourceSpans": TRACES, "resourceMetrics": METRICS}
 """What an export's one field says of it."""
 
 
-def facts(export: bytes, signal: str) -> Iterator[Fact]:
+def facts(export: bytes, signal: str, spans: list[Span] | None = None) -> Iterator[Fact]:
     """The facts in one export.
 
     Args:
         export: A JSON document.
         signal: One of the values of `SIGNALS`.
+        spans: Where spans go that the export holds.
 
     Raises:
         MalformedFactError: An event claims to be a fact but cannot be one.
@@ -29,6 +31,8 @@ def facts(export: bytes, signal: str) -> Iterator[Fact]:
         # Spans may be odd in ways that concern no fact.
         if complaint.startswith(c.NAMESPACE):
             raise MalformedFactError(complaint)
+    if spans is not None:
+        spans += found.spans
     yield from found.facts
 
 

@@ -11,8 +11,8 @@ import streamlit as st
 
 from a2a_fencing_dashboard.store import StoreError, open_store
 from a2a_fencing_dashboard.store.protocol import Window
-from a2a_fencing_dashboard.ui import links, live, parts, scope, view
-from a2a_fencing_dashboard.ui.pages import alerts, overview, runs, task, tasks
+from a2a_fencing_dashboard.ui import links, live, parts, scope, sources, view
+from a2a_fencing_dashboard.ui.pages import alerts, opening, overview, runs, task, tasks
 from a2a_fencing_dashboard.ui.queries import Queries, is_silent
 from a2a_fencing_dashboard.ui.scope import Scope
 from a2a_fencing_dashboard.ui.settings import Settings
@@ -21,12 +21,18 @@ from a2a_fencing_dashboard.ui.view import View
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page as it is registered; the one without a path is the first."""
+    """A page as it is registered; the one without a path is the first.
+
+    Attributes:
+        listed: Whether the navigation has it.
+        needs_facts: Whether there is nothing on it while no replica has reported.
+    """
 
     render: Callable[[], None]
     title: str
     path: str
     listed: bool = True
+    needs_facts: bool = True
 
 
 PAGES: Final[Mapping[str, Entry]] = {
@@ -34,6 +40,7 @@ PAGES: Final[Mapping[str, Entry]] = {
     links.TASKS: Entry(tasks.render, "Tasks", "tasks"),
     links.ALERTS: Entry(alerts.render, "Alerts", "alerts"),
     links.RUNS: Entry(runs.render, "Runs", "runs"),
+    links.OPEN: Entry(opening.render, "Open", "open", needs_facts=False),
     links.TASK: Entry(task.render, "Task", "task", listed=False),
 }
 
@@ -43,8 +50,10 @@ def main() -> None:
     parts.frame()
     pages = {name: _page(entry) for name, entry in PAGES.items()}
     page = st.navigation(list(pages.values()), position="top")
-    settings = Settings.from_environment()
+    live_settings = Settings.from_environment()
     with st.container(key="bar", horizontal=True, vertical_alignment="center"):
+        chosen = sources.select(live_settings)
+        settings = chosen or live_settings
         try:
             seen: View | StoreError = _look(settings, pages)
         except StoreError as error:
@@ -52,13 +61,19 @@ def main() -> None:
         selected = seen.scope if isinstance(seen, View) else Scope()
         pulse = seen.pulse if isinstance(seen, View) else None
         live.watch(partial(_pulse, settings, selected), pulse, selected.every_s)
+    if chosen is None:
+        parts.gone(pages[links.OPEN], sources.forget)
+        return
     if isinstance(seen, StoreError):
         parts.unreadable(seen)
         return
+    if settings.history:
+        parts.not_live(settings.history)
     view.enter(seen)
     try:
         parts.title(seen.queries.new_violations(seen.at, seen.window))
-        if seen.queries.replicas(seen.at, Window()):
+        anyway = {pages[name] for name, entry in PAGES.items() if not entry.needs_facts}
+        if page in anyway or seen.queries.replicas(seen.at, Window()):
             page.run()
         else:
             parts.nothing_yet(settings)
@@ -77,8 +92,8 @@ def _page(entry: Entry) -> st.Page:
 
 
 def _look(settings: Settings, pages: Mapping[str, st.Page]) -> View:
-    queries = _queries(settings.store_url)
-    selected = scope.select(queries.runs(queries.version()))
+    queries = _queries(settings.store_url, settings.history is None)
+    selected = scope.select(queries.runs(queries.version()), sources.selected())
     pulse = _pulse(settings, selected)
     at, window, _ = pulse
     zone = None if selected.zone == scope.UTC else st.context.timezone
@@ -87,13 +102,13 @@ def _look(settings: Settings, pages: Mapping[str, st.Page]) -> View:
 
 def _pulse(settings: Settings, selected: Scope) -> tuple[int, Window, tuple[str, ...]]:
     """What a page depends on: the data, where the time range stands, and who has fallen silent."""
-    queries = _queries(settings.store_url)
+    queries = _queries(settings.store_url, settings.history is None)
     at, now = queries.version(), queries.now()
     window = selected.window(now)
     replicas = queries.replicas(at, Window(window.run))
     return at, window, tuple(row.replica for row in replicas if is_silent(row, now))
 
 
-@st.cache_resource(show_spinner=False, max_entries=4, on_release=Queries.close)
-def _queries(store_url: str) -> Queries:
-    return Queries(open_store(store_url))
+@st.cache_resource(show_spinner=False, max_entries=8, on_release=Queries.close)
+def _queries(store_url: str, live: bool) -> Queries:
+    return Queries(open_store(store_url), live=live)

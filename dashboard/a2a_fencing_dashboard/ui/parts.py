@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -169,6 +169,20 @@ def nothing_here(what: str) -> st.delta_generator.DeltaGenerator:
     box = st.container(border=True, key="nothing-here", horizontal=True, vertical_alignment="center")
     box.text(what, width="content")
     return box
+
+
+def not_live(name: str) -> None:
+    """Says on every page that it shows a file."""
+    with st.container(key="not-live", horizontal=True, vertical_alignment="center"):
+        st.markdown(":material/history: **History file, not live**", width="content")
+        st.text(shown(name, 200))
+
+
+def gone(opening: st.Page, forget: Callable[[], None]) -> None:
+    """For a URL that names a history file which is not open any more."""
+    with verdict_box(_NOTHING, "The history file of this link is not open here any more."):
+        st.page_link(opening, label="Open it again")
+        st.button("Show what arrives live", type="tertiary", on_click=forget)
 
 
 def unreadable(error: StoreError) -> None:

@@ -80,9 +80,10 @@ class Neighbours:
 class Queries:
     """Questions to a store, answered once for each version of its data."""
 
-    def __init__(self, store: Store) -> None:
-        """Reads `store`."""
+    def __init__(self, store: Store, *, live: bool = True) -> None:
+        """Reads `store`; one that is not live is looked at as at the moment of its last fact."""
         self._store = store
+        self._end = None if live else _last_sign(store)
         self.actions = Actions(store, self.now)
         self.overview = lru_cache(16)(self._overview)
         self.series = lru_cache(16)(self._series)
@@ -100,8 +101,8 @@ class Queries:
         self.spans = lru_cache(16)(self._spans)
 
     def now(self) -> int:
-        """This moment, ns since 1970."""
-        return time.time_ns()
+        """The moment to look at it from, ns since 1970."""
+        return time.time_ns() if self._end is None else self._end
 
     def version(self) -> int:
         """Version of the data; everything else is asked *at* a version."""
@@ -218,3 +219,8 @@ def is_silent(replica: ReplicaRow, now_unix_nano: int) -> bool:
     """Whether a replica has missed several of the heartbeats that it announced."""
     interval_s = replica.interval_s or _DEFAULT_INTERVAL_S
     return now_unix_nano - replica.last_seen_unix_nano > SILENT_AFTER * interval_s * 1_000_000_000
+
+
+def _last_sign(store: Store) -> int:
+    """When the last fact arrived, ns since 1970."""
+    return max((replica.last_seen_unix_nano for replica in store.replicas(Window())), default=0)

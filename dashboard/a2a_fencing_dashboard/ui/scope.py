@@ -41,12 +41,16 @@ _NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A run (None: all of them), a key of `RANGES`, a time zone and a key of `REFRESH`."""
+    """A run (None: all of them), a key of `RANGES`, a time zone and a key of `REFRESH`.
+
+    `source` is what the URL calls the history file that is looked at; None for what arrives live.
+    """
 
     run: str | None = None
     range: str = ALL_TIME
     zone: str = LOCAL
     refresh: str = _OFTEN
+    source: str | None = None
 
     @property
     def query(self) -> Query:
@@ -60,6 +64,8 @@ class Scope:
             query["zone"] = self.zone
         if self.refresh != _OFTEN:
             query["refresh"] = self.refresh
+        if self.source is not None:
+            query["source"] = self.source
         return query
 
     @property
@@ -85,7 +91,8 @@ def buckets(window: Window, replicas: Sequence[ReplicaRow], now_unix_nano: int) 
     """Starts of the buckets that a chart of this window shows, seconds since 1970.
 
     A window without limits begins with the first replica and ends with the last sign of life. The
-    bucket that is still filling is left out: it would look like a drop.
+    bucket that is still filling is left out: it would look like a drop; of a history that has ended,
+    none is.
     """
     begins = [row.started_unix_nano or row.last_seen_unix_nano for row in replicas]
     start = (window.since if window.since is not None else min(begins, default=now_unix_nano)) // _NS
@@ -94,11 +101,13 @@ def buckets(window: Window, replicas: Sequence[ReplicaRow], now_unix_nano: int) 
     size = bucket_s(max(end - start, 1))
     first = start // size * size
     still_filling = now_unix_nano // _NS // size * size
-    last = min(-(-end // size) * size, still_filling)
+    last = -(-end // size) * size
+    if now_unix_nano > max((row.last_seen_unix_nano for row in replicas), default=0):
+        last = min(last, still_filling)
     return range(first, max(last, first + size), size)
 
 
-def select(runs: Sequence[str]) -> Scope:
+def select(runs: Sequence[str], source: str | None = None) -> Scope:
     """Draws the selectors; each remembers its choice in the URL, on every page."""
     run = st.selectbox(
         "Run",
@@ -135,6 +144,7 @@ def select(runs: Sequence[str]) -> Scope:
         range=time_range or ALL_TIME,
         zone=zone or LOCAL,
         refresh=refresh or _OFTEN,
+        source=source,
     )
 
 

@@ -57,6 +57,7 @@ def serve(
     port: int = 8501,
     jaeger_url: str | None = None,
     receiver_url: str | None = None,
+    history: str | None = None,
     token: str | None = None,
 ) -> None:
     """Serves the dashboard from this process until it is stopped by a signal.
@@ -67,10 +68,11 @@ def serve(
         port: Port to bind; the next free one is taken when it is in use.
         jaeger_url: Base URL of a Jaeger UI to link traces to.
         receiver_url: Where facts are taken in, shown while there are none.
+        history: Name of the history file that the store was made from; None: what arrives live.
         token: What a browser must present, as `access` describes; None lets everybody in who reaches
             the address.
     """
-    os.environ.update(Settings(store_url, jaeger_url, receiver_url).to_environment())
+    os.environ.update(Settings(store_url, jaeger_url, receiver_url, history).to_environment())
     # Streamlit reads the arguments of whatever started it; they are not for the pages.
     sys.argv[1:] = []
     middleware = [Middleware(QuietHangup)]

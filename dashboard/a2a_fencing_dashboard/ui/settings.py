@@ -18,11 +18,13 @@ class Settings:
         store_url: The store, as `a2a_fencing_dashboard.store.open_store` takes it.
         jaeger_url: Base URL of a Jaeger UI, or None.
         receiver_url: Where facts are taken in, as a hint for who has none yet, or None.
+        history: Name of the history file that the store was made from; None: what arrives live.
     """
 
     store_url: str
     jaeger_url: str | None = None
     receiver_url: str | None = None
+    history: str | None = None
 
     def to_environment(self) -> dict[str, str]:
         """Environment variables that `from_environment` reads back."""
@@ -30,6 +32,7 @@ class Settings:
             "STORE": self.store_url,
             "JAEGER_URL": self.jaeger_url,
             "RECEIVER_URL": self.receiver_url,
+            "HISTORY": self.history,
         }
         return {_PREFIX + name: value for name, value in values.items() if value}
 
@@ -40,4 +43,5 @@ class Settings:
             store_url=environment.get(f"{_PREFIX}STORE", ""),
             jaeger_url=environment.get(f"{_PREFIX}JAEGER_URL") or None,
             receiver_url=environment.get(f"{_PREFIX}RECEIVER_URL") or None,
+            history=environment.get(f"{_PREFIX}HISTORY") or None,
         )
