@@ -167,3 +167,11 @@ def test_what_gathers_facts_knows_nothing_of_who_looks_at_them(part: str) -> Non
     assert importers("a2a_fencing_dashboard.ui", by=by) == []
     assert importers("a2a_fencing_dashboard.demo", by=by) == []
     assert importers("a2a_fencing_dashboard.cli", by=by) == []
+
+
+def test_alerts_know_the_dashboards_urls_and_nothing_else_of_it() -> None:
+    by = "a2a_fencing_dashboard.alerts"
+    ui = importers("a2a_fencing_dashboard.ui", by=by)
+    assert {line.partition(" -> ")[2] for line in ui} == {"a2a_fencing_dashboard.ui.links.task_query"}
+    for part in ("receiver", "ingest", "demo", "cli", "store.sqlite"):
+        assert importers(f"a2a_fencing_dashboard.{part}", by=by) == []

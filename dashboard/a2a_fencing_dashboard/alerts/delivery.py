@@ -7,10 +7,11 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
+
+from a2a_fencing_dashboard.alerts.settings import place
 
 _log = logging.getLogger(__name__)
 
@@ -73,10 +74,8 @@ class Endpoint:
 
     @property
     def shown(self) -> str:
-        """Where it is. The rest of a URL may be a secret."""
-        parts = urlsplit(self._url)
-        port = f":{parts.port}" if parts.port else ""
-        return f"{self._kind} at {parts.hostname}{port}"
+        """What and where it is."""
+        return f"{self._kind} at {place(self._url)}"
 
     async def deliver(
         self, make: Callable[[], Awaitable[bytes]], headers: Callable[[bytes], Mapping[str, str]]

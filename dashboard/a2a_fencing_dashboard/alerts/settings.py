@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import urlsplit
 
 from a2a_fencing import conventions as c
 
-SEVERITIES = (c.CRITICAL, c.WARNING)
+SEVERITIES: Final = (c.CRITICAL, c.WARNING)
 """Of findings that violate; the others are nobody's alert."""
 
 
@@ -47,3 +49,9 @@ class AlertSettings:
     def linking_to(self, dashboard_url: str) -> AlertSettings:
         """The same with links to this dashboard, where none was named."""
         return self if self.dashboard_url else replace(self, dashboard_url=dashboard_url)
+
+
+def place(url: str) -> str:
+    """Where a URL leads, to be shown: the rest of it may be a secret."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)

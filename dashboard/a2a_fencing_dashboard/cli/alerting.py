@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from a2a_fencing_dashboard.alerts.settings import SEVERITIES, AlertSettings
+from a2a_fencing_dashboard.alerts.settings import SEVERITIES, AlertSettings, place
 
 _PREFIX: Final = "whsec_"
 _LEAST_BYTES: Final = 24
@@ -157,3 +157,12 @@ def options(command: Callable[..., int]) -> Callable[..., int]:
     for option in reversed(_OPTIONS):
         with_settings = option(with_settings)
     return with_settings
+
+
+def say(alerts: AlertSettings) -> None:
+    """Prints where alerts go, where they do."""
+    signed = "signed" if alerts.secret else "not signed"
+    for url in alerts.webhooks:
+        click.echo(f"alerts     webhook at {place(url)}, {signed}")
+    for url in alerts.alertmanagers:
+        click.echo(f"alerts     Alertmanager at {place(url)}")

@@ -41,6 +41,7 @@ def collect(
             alerts=alerts,
         )
         click.echo(f"receiver   {endpoint}")
+        alerting.say(alerts)
         click.echo(f"store      {store_url}")
         click.echo("Ctrl-C ends it")
         supervisor.wait()

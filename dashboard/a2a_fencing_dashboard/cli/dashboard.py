@@ -63,6 +63,7 @@ def dashboard(
             alerts=alerts.linking_to(base_url(host, port)),
         )
         click.echo(f"receiver   {endpoint}")
+        alerting.say(alerts)
         url = start_dashboard(
             supervisor,
             store_url=store_url,

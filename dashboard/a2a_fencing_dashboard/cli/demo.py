@@ -106,6 +106,7 @@ def demo(
             alerts=alerts if headless else alerts.linking_to(base_url(_HOST, port)),
         )
         click.echo(f"receiver   {endpoint}")
+        alerting.say(alerts)
         if not headless:
             url = start_dashboard(
                 supervisor,

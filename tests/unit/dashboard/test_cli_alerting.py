@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -106,3 +107,18 @@ def test_what_is_no_url_is_refused_and_not_repeated(
     assert out == ""
     assert "is not an http(s) URL" in err
     assert "secret-path" not in err
+
+
+def test_where_alerts_go_is_said_without_what_may_be_a_secret(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    both = AlertSettings(webhooks=(HOOK,), alertmanagers=("http://user:pass@am:9093",))
+    alerting.say(AlertSettings())
+    alerting.say(both)
+    alerting.say(replace(both, secret=SECRET, alertmanagers=()))
+
+    assert capsys.readouterr().out.splitlines() == [
+        "alerts     webhook at hooks.example, not signed",
+        "alerts     Alertmanager at am:9093",
+        "alerts     webhook at hooks.example, signed",
+    ]

@@ -20,6 +20,9 @@ from a2a_fencing_dashboard.store.sqlite.schema import connect
 from a2a_fencing_dashboard.store.sqlite.tallies import ALL_TIME
 from a2a_fencing_dashboard.store.summary import VIOLATIONS
 
+_BYTES: Final = 1 << 20
+"""About how large the texts of a parcel may be together; one change may exceed it."""
+
 _GROUPS: Final = 1000
 """How many kinds of standing findings are told apart."""
 
@@ -80,6 +83,7 @@ class SqliteOutbox:
                         (destination,),
                     )
                 return None
+            rows = rows[: _how_many(rows)]
             last = rows[-1][0]
             db.execute("UPDATE outbox_cursor SET sending = ? WHERE destination = ?", (last, destination))
             (name,) = db.execute("SELECT name FROM outbox_state").fetchone()
@@ -188,6 +192,16 @@ class SqliteOutbox:
                 db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
+
+
+def _how_many(rows: Sequence[Sequence[Any]]) -> int:
+    """How many of these rows fit into a parcel."""
+    room = _BYTES
+    for number, row in enumerate(rows):
+        room -= sum(len(value) for value in row if isinstance(value, str))
+        if room < 0:
+            return max(1, number)
+    return len(rows)
 
 
 def _note_heeded(db: sqlite3.Connection) -> None:

@@ -219,6 +219,20 @@ def test_a_parcel_is_no_larger_than_asked_for(store: Store, task: Task) -> None:
     assert sizes == [10, 10, 5]
 
 
+def test_a_parcel_of_long_words_has_few_changes(store: Store, task: Task) -> None:
+    store.outbox.listen([HOOK])
+    long = [replace(finding(task, key=str(n)), explanation="x" * 400_000) for n in range(5)]
+    appear(store, *long, replace(finding(task, key="longest"), explanation="x" * 2_000_000))
+
+    sizes = []
+    while parcel := store.outbox.parcel(HOOK, limit=10):
+        assert parcel == store.outbox.parcel(HOOK, limit=10)
+        sizes.append(len(parcel.changes))
+        store.outbox.delivered(HOOK, parcel)
+
+    assert sizes == [2, 2, 1, 1]
+
+
 def test_the_oldest_give_way_and_are_counted(
     store: Store, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
