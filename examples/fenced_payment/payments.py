@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+import a2a_fencing
 from a2a_fencing.fencing import Fence, FencingMiddleware
 from a2a_fencing.fencing.table import TableTokens
 
@@ -66,6 +67,7 @@ if __name__ == "__main__":
     parser.add_argument("--unfenced", action="store_true", help="serve whoever asks")
     parser.add_argument("--secret", help="what the agents sign with (A2A_FENCING_TOKEN_SECRET)")
     options = parser.parse_args()
+    a2a_fencing.instrument()  # what it answers stands in the history of the task
     uvicorn.run(
         application(options.database, fenced=not options.unfenced, secret=options.secret),
         host="127.0.0.1",

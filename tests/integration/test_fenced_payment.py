@@ -11,6 +11,10 @@ from a2a.client import create_client
 from a2a.helpers import new_text_message
 from a2a.types import Role, SendMessageRequest, TaskState
 
+from a2a_fencing import conventions as c
+from a2a_fencing.checker import check
+from a2a_fencing_dashboard.store.protocol import TaskFilter, Window
+from support.receiver import receiver
 from support.servers import EXAMPLES, example
 
 FOLDER = EXAMPLES / "fenced_payment"
@@ -52,3 +56,36 @@ async def test_an_order_is_charged_once_and_not_without_a_token(tmp_path: Path) 
             done = (await http.get(f"{payments}/charges")).json()
     assert refused.status_code == 428
     assert done == {"requests": 2, "charges": [{"order": "order-17", "charged": True}]}
+
+
+async def test_what_the_payment_service_answered_stands_in_the_history_of_the_task(
+    tmp_path: Path,
+) -> None:
+    with receiver(tmp_path / "facts.sqlite") as dashboard:
+        options = {"folder": tmp_path, "endpoint": dashboard.url}
+        with (
+            example("fenced_payment/payments.py", ready="/charges", **options) as payments,
+            example(
+                "fenced_payment/agent.py",
+                "--payments",
+                f"{payments}/charges",
+                ready="/.well-known/agent-card.json",
+                **options,
+            ) as agent,
+        ):
+            async with await create_client(agent) as client:
+                message = new_text_message("order-17", role=Role.ROLE_USER)
+                async for _ in client.send_message(SendMessageRequest(message=message)):
+                    pass
+        # Ended, both have sent all that they had to tell.
+        dashboard.stop()
+        with dashboard.stored() as store:
+            (row,), _ = store.tasks(Window(), TaskFilter())
+            facts = [fact for fact in store.facts_of(row.key) if fact.kind == c.DISPATCH]
+            report = check(store.facts())
+    started, ended = (fact for fact in facts if fact.origin is None)
+    (answered,) = (fact for fact in facts if fact.origin == c.FROM_RESOURCE)
+    assert answered.replica != started.replica
+    assert (answered.name, answered.outcome, answered.reason) == ("payments", c.ACCEPTED, None)
+    assert (answered.dispatch_id, answered.attempt) == (started.id, ended.attempt)
+    assert (row.verdict, report.findings, report.gaps) == (c.FINE, (), ())

@@ -18,11 +18,15 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @contextlib.contextmanager
-def example(script: str, *options: str, folder: Path, ready: str) -> Iterator[str]:
-    """Runs ``examples/<script> --port N`` in `folder` until `ready` answers; gives its base URL."""
+def example(
+    script: str, *options: str, folder: Path, ready: str, endpoint: str = f"http://{HOST}:1"
+) -> Iterator[str]:
+    """Runs ``examples/<script> --port N`` in `folder` until `ready` answers; gives its base URL.
+
+    Its facts go to `endpoint`. Nobody listens there by default: a server must not mind.
+    """
     port = free_port(HOST, 0, exact=True)
-    # Nobody listens there: a server must not mind.
-    environment = {**os.environ, "A2A_FENCING_ENDPOINT": f"http://{HOST}:1"}
+    environment = {**os.environ, "A2A_FENCING_ENDPOINT": endpoint}
     command = [sys.executable, str(EXAMPLES / script), "--port", str(port), *options]
     with subprocess.Popen(command, cwd=folder, env=environment) as process:
         try:

@@ -18,10 +18,12 @@ def test_a_collector_uses_exactly_what_it_defines(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.py")), ids=lambda path: path.name)
-def test_an_agent_to_copy_is_instrumented_by_one_call(path: Path) -> None:
+def test_a_server_to_copy_is_instrumented_by_one_call(path: Path) -> None:
     text = path.read_text()
     compile(text, path, "exec")
-    assert text.count("a2a_fencing.instrument()") == ("(AgentExecutor)" in text)
+    assert text.count("a2a_fencing.instrument()") == (
+        "(AgentExecutor)" in text or "FencingMiddleware(" in text
+    )
 
 
 def test_every_example_explains_itself() -> None:
