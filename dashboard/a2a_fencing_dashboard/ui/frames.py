@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import pandas as pd
@@ -16,6 +17,7 @@ from a2a_fencing_dashboard.ui.story import sentence
 from a2a_fencing_dashboard.ui.words import Names, duration, moment, replica_name, shown, version
 
 _NS: Final = 1_000_000_000
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -176,13 +178,20 @@ def _step(fact: Fact) -> str:
     return " → ".join(ends)
 
 
-def spans(rows: Sequence[Span]) -> pd.DataFrame:
-    """One row a span, children under their parents, by start."""
+def spans(rows: Sequence[Span], facts_on: Mapping[str, str] = _NOTHING) -> pd.DataFrame:
+    """One row a span, children under their parents, by start.
+
+    Args:
+        rows: The spans of some traces.
+        facts_on: Span id -> what was recorded on it; the spans beneath belong to it, too.
+    """
     first = min((span.start_unix_nano for span in rows), default=0)
+    belongs = _nearest(rows, facts_on)
     return _table(
         [
             {
                 "span": f"{'    ' * depth}{shown(span.name, 80)}",
+                "fact": belongs.get(span.span_id, ""),
                 "after": words.elapsed(span.start_unix_nano - first),
                 "took": duration(span.end_unix_nano - span.start_unix_nano),
                 "error": "✖ error" if span.error else "",
@@ -193,6 +202,15 @@ def spans(rows: Sequence[Span]) -> pd.DataFrame:
             for depth, span in _tree(rows)
         ]
     )
+
+
+def _nearest(rows: Sequence[Span], facts_on: Mapping[str, str]) -> dict[str, str]:
+    """Span id -> the facts on it, or on the nearest span above that has some."""
+    found: dict[str, str] = {}
+    for _, span in _tree(rows):  # parents first
+        own = facts_on.get(span.span_id)
+        found[span.span_id] = own or found.get(span.parent_span_id or "", "")
+    return found
 
 
 def _tree(rows: Sequence[Span]) -> list[tuple[int, Span]]:

@@ -50,6 +50,7 @@ DROPPED: Final = Look("#6f86a6", "triangle-down-open", "▽")
 READ: Final = Look("#828c9d", "circle-open", "○")
 UNKNOWN_OUTCOME: Final = Look("#b8841a", "diamond-tall-open", "◊")
 DISPATCH: Final = Look("#5b8c99", "arrow-up", "↑")
+FAILED_DISPATCH: Final = Look("#5b8c99", "x-thin", "✕")
 EXECUTION: Final = "#828c9d"
 
 VERDICTS: Final[Mapping[str, Look]] = {

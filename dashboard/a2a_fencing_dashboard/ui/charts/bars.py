@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -60,6 +61,8 @@ def executions(drawing: Drawing) -> list[go.Bar]:
             },
             hovertext=[_hover(run, drawing.names) for run in runs],
             hoverinfo="text",
+            customdata=[run.fact.id for run in runs],
+            unselected={"marker": {"opacity": 1}},
             name="execution",
             showlegend=True,
             legendrank=1,
@@ -88,41 +91,48 @@ def _hover(run: _Execution, names: Names) -> str:
 
 
 def versions(drawing: Drawing) -> list[go.Bar]:
-    """A segment for each state the store held, as long as it held it; hatched where it was final."""
+    """A segment for each state the store held, as long as it held it; hatched where it was final.
+
+    One trace a state: Plotly takes no list of colours beside a pattern without complaining.
+    """
     writes = drawing.accepted()
-    if not writes:
-        return []
     starts = [x for _, x in writes]
-    ends = [*starts[1:], drawing.axis.end]
-    facts = [fact for fact, _ in writes]
-    return [
-        go.Bar(
-            orientation="h",
-            base=starts,
-            x=[end - start for start, end in zip(starts, ends, strict=True)],
-            y=[drawing.lanes.heights[STORE]] * len(facts),
-            width=0.56,
-            marker={
-                "color": [palette.state_look(fact.state).color for fact in facts],
-                "line": {"width": 1, "color": "rgba(255,255,255,0.6)"},
-                "pattern": {
-                    **_HATCH,
-                    "shape": ["/" if fact.state in c.TERMINAL_STATES else "" for fact in facts],
-                },
-            },
-            text=[
-                f"{palette.state_look(fact.state).glyph} {figure_text(_held(fact))}" for fact in facts
-            ],
-            textposition="inside",
-            insidetextanchor="start",
-            textangle=0,
-            textfont={"color": "#ffffff", "size": 12, "weight": 600},
-            hovertext=[drawing.hover(fact) for fact in facts],
-            hoverinfo="text",
-            customdata=[fact.id for fact in facts],
-            showlegend=False,
-        )
-    ]
+    ends = [*starts[1:], drawing.axis.end] if starts else []
+    by_state: dict[str | None, list[_Segment]] = {}
+    for (fact, start), end in zip(writes, ends, strict=True):
+        by_state.setdefault(fact.state, []).append((fact, start, end))
+    return [_segments(drawing, held, segments) for held, segments in by_state.items()]
+
+
+_Segment = tuple[Fact, float, float]
+"""An accepted write, and from where to where its state held."""
+
+
+def _segments(drawing: Drawing, held: str | None, segments: Sequence[_Segment]) -> go.Bar:
+    look = palette.state_look(held)
+    facts = [fact for fact, _, _ in segments]
+    return go.Bar(
+        orientation="h",
+        base=[start for _, start, _ in segments],
+        x=[end - start for _, start, end in segments],
+        y=[drawing.lanes.heights[STORE]] * len(segments),
+        width=0.56,
+        marker={
+            "color": look.color,
+            "line": {"width": 1, "color": "rgba(255,255,255,0.6)"},
+            "pattern": {**_HATCH, "shape": "/" if held in c.TERMINAL_STATES else ""},
+        },
+        text=[f"{look.glyph} {figure_text(_held(fact))}" for fact in facts],
+        textposition="inside",
+        insidetextanchor="start",
+        textangle=0,
+        textfont={"color": "#ffffff", "size": 12, "weight": 600},
+        hovertext=[drawing.hover(fact) for fact in facts],
+        hoverinfo="text",
+        customdata=[fact.id for fact in facts],
+        unselected={"marker": {"opacity": 1}},
+        showlegend=False,
+    )
 
 
 def _held(fact: Fact) -> str:

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact
 from a2a_fencing_dashboard.ui import palette
+from a2a_fencing_dashboard.ui.charts import attempts
 from a2a_fencing_dashboard.ui.charts.drawing import Drawing
 from a2a_fencing_dashboard.ui.charts.text import figure_text
 from a2a_fencing_dashboard.ui.palette import Look
@@ -30,6 +31,9 @@ GROUPS: Final = (WRITTEN, CONFLICT, REJECTED, UNSURE, DROPPED, READ, TOLD, DISPA
 """Legend entries, in this order."""
 
 BROKE: Final = "broke a rule"
+
+UNCHANGED: Final = {"marker": {"opacity": 1}}
+"""What is not selected looks as it did."""
 
 _LABELS_UP_TO: Final = 36
 """Facts up to which there is room for words beside the marks."""
@@ -65,8 +69,7 @@ def mark(fact: Fact) -> Mark | None:
     if fact.kind == c.ANSWER:
         return Mark(TOLD, palette.state_look(fact.state), 12, _told(fact))
     if fact.kind == c.DISPATCH:
-        look = palette.UNKNOWN_OUTCOME if fact.outcome == c.UNKNOWN else palette.DISPATCH
-        return Mark(DISPATCHED, look, 11, f"{fact.name or ''} {fact.outcome or ''}".strip())
+        return _dispatch(fact)
     if fact.kind in (c.EXECUTION, c.VIOLATION):
         return None
     return Mark(OTHER, palette.UNKNOWN_STATE, 10, fact.kind)
@@ -83,6 +86,13 @@ def _write(fact: Fact) -> Mark:
     return Mark(UNSURE, palette.UNKNOWN_OUTCOME, 12, "unknown")
 
 
+def _dispatch(fact: Fact) -> Mark:
+    if fact.phase == c.STARTED:
+        return Mark(DISPATCHED, palette.DISPATCH, 9, attempts.label(fact))
+    look = attempts.look(fact)
+    return Mark(DISPATCHED, look, 11, attempts.label(fact), angle=180 if look is palette.HELD else 0)
+
+
 def _told(fact: Fact) -> str:
     if fact.ending is None:
         return f"told {state(fact.state)}"
@@ -92,8 +102,11 @@ def _told(fact: Fact) -> str:
 def marks(drawing: Drawing, broke: Collection[str]) -> list[go.Scatter]:
     """A mark for each fact that has one, grouped for the legend."""
     groups: dict[str, list[tuple[Fact, float, Mark]]] = {}
+    unanswered = attempts.unanswered(drawing)
     for fact, x in drawing.placed():
         sign = mark(fact)
+        if fact.kind == c.DISPATCH and fact.phase == c.STARTED and fact.id not in unanswered:
+            continue  # its bar begins there
         if sign is not None:
             groups.setdefault(sign.group, []).append((fact, x, sign))
     labelled = len(drawing.schedule.facts) <= _LABELS_UP_TO
@@ -125,7 +138,8 @@ def _group(
             "angle": [sign.angle for _, _, sign in entries],
             "line": {"width": 2, "color": colors},
         },
-        text=[figure_text(sign.label, 28) for _, _, sign in entries],
+        unselected=UNCHANGED,
+        text=[_text(sign.label) for _, _, sign in entries],
         textposition=[_beside(drawing, fact, broke) for fact, _, _ in entries],
         textfont={"size": 11},
         hovertext=[drawing.hover(fact) for fact, _, _ in entries],
@@ -137,8 +151,14 @@ def _group(
     )
 
 
+def _text(label: str) -> str:
+    return "<br>".join(figure_text(line, 34) for line in label.splitlines())
+
+
 def _beside(drawing: Drawing, fact: Fact, broke: Collection[str]) -> str:
     """On which side of its mark a label is out of the way of crosses, lines and arrows."""
+    if fact.kind == c.DISPATCH:
+        return "bottom center" if fact.id in broke else "top center"
     if fact.id in broke:
         return "bottom right"
     rival = drawing.schedule.rivals.get(fact.id)
@@ -165,6 +185,7 @@ def crosses(drawing: Drawing, broke: Collection[str]) -> list[go.Scatter]:
             },
             hovertext=[f"<b>{BROKE}</b><br>{drawing.hover(fact)}" for fact, _ in broken],
             hoverinfo="text",
+            unselected=UNCHANGED,
             customdata=[fact.id for fact, _ in broken],
             name=BROKE,
             legendrank=0,

@@ -13,10 +13,10 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from a2a_fencing_dashboard.ui import palette
-from a2a_fencing_dashboard.ui.charts import bars, guides
+from a2a_fencing_dashboard.ui.charts import attempts, bars, guides
 from a2a_fencing_dashboard.ui.charts.axis import Axis, by_order, to_scale
 from a2a_fencing_dashboard.ui.charts.drawing import Drawing
-from a2a_fencing_dashboard.ui.charts.lanes import Lanes, lanes
+from a2a_fencing_dashboard.ui.charts.lanes import DISPATCHES, Lanes, lanes
 from a2a_fencing_dashboard.ui.charts.marks import crosses, marks
 from a2a_fencing_dashboard.ui.charts.schedule import Schedule
 from a2a_fencing_dashboard.ui.charts.text import figure_text
@@ -43,6 +43,7 @@ def timeline(
         [
             *bars.executions(drawing),
             *bars.versions(drawing),
+            *attempts.bars(drawing),
             *marks(drawing, broke),
             *crosses(drawing, broke),
         ]
@@ -54,6 +55,7 @@ def timeline(
         bargap=0,
         hovermode="closest",
         dragmode="pan",
+        clickmode="event+select",
         uirevision="timeline",
         uniformtext={"minsize": 10, "mode": "hide"},
         legend={"orientation": "h", "y": 0, "yanchor": "bottom", "yref": "container", "x": 0},
@@ -79,7 +81,8 @@ def _time_axis(axis: Axis) -> dict[str, Any]:
 
 def _lane_axis(drawn: Lanes) -> dict[str, Any]:
     return {
-        "range": [-len(drawn.titles) + 0.45, 0.6],
+        # The last lane's labels have two lines where it is that of dispatches.
+        "range": [-len(drawn.titles) + (0.2 if DISPATCHES in drawn.heights else 0.45), 0.6],
         "tickvals": [-float(index) for index in range(len(drawn.titles))],
         "ticktext": [figure_text(title, 22) for title in drawn.titles],
         "fixedrange": True,

@@ -11,7 +11,7 @@ import streamlit as st
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.protocol import FindingRow
-from a2a_fencing_dashboard.ui import exporting, frames, links, noting, parts, story, words
+from a2a_fencing_dashboard.ui import detail, exporting, frames, links, noting, parts, story, words
 from a2a_fencing_dashboard.ui.charts.schedule import Schedule, focus, part, schedule
 from a2a_fencing_dashboard.ui.charts.timeline import timeline
 from a2a_fencing_dashboard.ui.offences import offences as offences_of
@@ -39,7 +39,7 @@ def render() -> None:
     _judgement(view, task, ordered)
     _drawn(view, task, ordered)
     _facts(view, task, ordered)
-    _spans(view, task)
+    _spans(view, task, ordered)
 
 
 def _which(view: View, task_id: str) -> None:
@@ -124,7 +124,7 @@ def _judgement(view: View, task: TaskView, ordered: Schedule) -> None:
         with st.container(key="story"):
             st.text("\n".join(_story(view, task, ordered)))
         noting.said(view, task.findings)
-        with st.container(key="verdict-actions", horizontal=True, vertical_alignment="center"):
+        with st.container(key="actions", horizontal=True, vertical_alignment="center"):
             noting.buttons(view, task.row.key, task.findings)
 
 
@@ -172,13 +172,15 @@ def _drawn(view: View, task: TaskView, ordered: Schedule) -> None:
         scaled = st.toggle(
             "To scale", key="scale", bind="query-params", help="Draw idle time as long as it was"
         )
-    st.plotly_chart(
+    clicked = st.plotly_chart(
         timeline(part(ordered, start, end), offences, view.names, scaled=scaled),
         key="timeline",
+        on_select="rerun",
+        selection_mode="points",
         config=parts.CHART | {"scrollZoom": False} | exporting.picture(task.row.key.task_id),
         alt="Timeline: what clients were told, the store's versions, and the facts of each replica",
     )
-    notes = ["ordered by version"]
+    notes = ["ordered by version", "click on a fact for all of it"]
     if end - start < len(ordered.facts):
         notes.append(f"showing facts {start + 1:,} to {end:,} of {len(ordered.facts):,}")
     for replica, moved in ordered.corrections.items():
@@ -186,6 +188,10 @@ def _drawn(view: View, task: TaskView, ordered: Schedule) -> None:
         notes.append(f"clock of {name} moved by +{words.duration(moved)} so that causes come first")
     with st.container(key="notes"):
         st.text(" · ".join(notes))
+    chosen = detail.picked(clicked)
+    for place, fact in enumerate(ordered.facts, start=1):
+        if fact.id == chosen:
+            detail.fact(view, fact, place)
 
 
 def _facts(view: View, task: TaskView, ordered: Schedule) -> None:
@@ -208,19 +214,34 @@ def _facts(view: View, task: TaskView, ordered: Schedule) -> None:
     parts.showing(start, len(rows), len(ordered.facts), "fact")
 
 
-def _spans(view: View, task: TaskView) -> None:
+def _spans(view: View, task: TaskView, ordered: Schedule) -> None:
     traces = tuple(dict.fromkeys(fact.trace_id for fact in task.facts if fact.trace_id))
     rows = view.queries.spans(view.at, traces[:_TRACES])
     if not rows:
         st.caption("No spans of this task's traces are stored.")
         return
     parts.heading("Spans")
+    facts_on: dict[str, str] = {}
+    for place, fact in enumerate(ordered.facts, start=1):
+        if fact.span_id and fact.kind in (c.WRITE, c.DISPATCH):
+            before = facts_on.get(fact.span_id)
+            facts_on[fact.span_id] = f"{before}, #{place}" if before else f"#{place}"
     st.dataframe(
-        frames.spans(rows), hide_index=True, key="spans", height="content" if len(rows) <= 20 else 520
+        frames.spans(rows, facts_on),
+        hide_index=True,
+        key="spans",
+        height="content" if len(rows) <= 20 else 520,
+        column_config=_SPAN_COLUMNS,
     )
     if len(traces) > _TRACES:
         st.caption(f"showing the spans of {_TRACES} of {words.count(len(traces), 'trace')}")
 
+
+_SPAN_COLUMNS: Final = {
+    "fact": st.column_config.TextColumn(
+        width=70, help="The write or dispatch above under which this was done"
+    )
+}
 
 _FACT_COLUMNS: Final = {
     "#": st.column_config.NumberColumn(width=50, pinned=True),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from a2a_fencing import conventions as c
-from a2a_fencing_dashboard.ui import links
+from a2a_fencing_dashboard.store.protocol import Span
+from a2a_fencing_dashboard.ui import detail, links
 from a2a_fencing_dashboard.ui.settings import Settings
 from support.pages import everything, task_query, texts
+from support.reports import START
 
 
 def test_a_deep_link_shows_the_task_and_tells_its_violation(open_page, cluster, stored):
@@ -110,3 +112,47 @@ def test_a_long_story_leaves_out_what_matters_least(open_page, cluster, stored):
     assert story.count("\n") == 2
     assert "api-0's artifact-update on v1 was refused" in story
     assert story.endswith("api-0 wrote COMPLETED on v2, which became v3.")
+
+
+def test_spans_say_under_which_write_they_were(open_page, cluster, stored):
+    task = cluster.task("spans")
+    write = task.write(cluster.a, c.WORKING, None, 1, span_id="a" * 16)
+    for span_id, parent, name in (("a" * 16, None, "save"), ("b" * 16, "a" * 16, "UPDATE tasks")):
+        cluster.spans.append(
+            Span(write.trace_id, span_id, parent, name, START, START + 1, "api", False, "{}")
+        )
+    cluster.spans.append(
+        Span(write.trace_id, "c" * 16, None, "POST /x", START, START + 1, "api", False, "{}")
+    )
+    stored()
+    spans = open_page(links.TASK, **task_query(task)).dataframe[1].value
+    assert dict(zip(spans["span"].str.strip(), spans["fact"], strict=True)) == {
+        "save": "#1",
+        "UPDATE tasks": "#1",
+        "POST /x": "",
+    }
+
+
+def test_a_fact_that_is_clicked_on_is_shown_in_full(open_page, cluster, stored, monkeypatch):
+    task = cluster.overwritten()
+    (fact,) = [fact for fact in cluster.facts if fact.version == 4]
+    stored()
+    monkeypatch.setattr(detail, "picked", lambda _: fact.id)
+    app = open_page(links.TASK, **task_query(task))
+    assert "#9 api-0 wrote COMPLETED on v3, which became v4" in texts(app)
+    assert fact.trace_id in texts(app)
+    assert "900 µs" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("selection", "fact"),
+    [
+        ({"selection": {"points": [{"customdata": "r:1"}]}}, "r:1"),
+        ({"selection": {"points": [{"customdata": ["r:1"]}]}}, "r:1"),
+        ({"selection": {"points": [{}]}}, None),
+        ({"selection": {"points": []}}, None),
+        (None, None),
+    ],
+)
+def test_a_click_names_a_fact_or_nothing(selection, fact):
+    assert detail.picked(selection) == fact

@@ -30,8 +30,13 @@ def trace(figure, name):
 
 
 def segments(figure):
-    (found,) = [trace for trace in figure.data if trace.type == "bar" and trace.name is None]
-    return found
+    """What the store held, by time: start, length, text, and hatching of each segment."""
+    return sorted(
+        (start, length, text, bar.marker.pattern.shape)
+        for bar in figure.data
+        if bar.type == "bar" and bar.text
+        for start, length, text in zip(bar.base, bar.x, bar.text, strict=True)
+    )
 
 
 def test_lanes_from_top_to_bottom(cluster, draw):
@@ -52,16 +57,22 @@ def test_two_writers_of_one_process_have_a_lane_each(cluster, draw):
 def test_the_store_lane_holds_each_state_until_the_next(cluster, draw):
     cluster.overwritten()
     held = segments(draw())
-    assert [text.split(" ", 1)[1] for text in held.text] == [
+    assert [text.split(" ", 1)[1] for _, _, text, _ in held] == [
         "v1 SUBMITTED",
         "v2 WORKING",
         "v3 CANCELED",
         "v4 COMPLETED",
     ]
-    ends = [start + length for start, length in zip(held.base, held.x, strict=True)]
-    assert list(held.base[1:]) == ends[:-1]
-    assert held.marker.pattern.shape == ("", "", "/", "/")
-    assert list(held.marker.color) == [
+    ends = [start + length for start, length, *_ in held]
+    assert [start for start, *_ in held[1:]] == ends[:-1]
+    assert [shape for *_, shape in held] == ["", "", "/", "/"]
+
+
+def test_a_segment_has_the_colour_of_its_state(cluster, draw):
+    cluster.overwritten()
+    bars = [bar for bar in draw().data if bar.type == "bar" and bar.text]
+    # One colour a trace: of a list of them beside a pattern, Plotly complains in the console.
+    assert [bar.marker.color for bar in bars] == [
         palette.STATES[state].color for state in (c.SUBMITTED, c.WORKING, c.CANCELED, c.COMPLETED)
     ]
 
@@ -76,7 +87,7 @@ def test_every_fact_is_marked_in_the_lane_of_its_replica(cluster, draw):
     assert list(trace(figure, marks.TOLD).y) == [0, 0]
     marked = {fact_id for t in figure.data if t.customdata is not None for fact_id in t.customdata}
     executions = {fact.id for fact in cluster.facts if fact.kind == c.EXECUTION}
-    assert marked == {fact.id for fact in cluster.facts} - executions
+    assert marked - executions == {fact.id for fact in cluster.facts} - executions
 
 
 def test_the_offence_is_crossed_out_on_a_line_through_all_lanes(cluster, draw):
@@ -108,7 +119,7 @@ def test_a_band_runs_where_the_task_was_finished(cluster, draw):
     cluster.overwritten()
     figure = draw()
     bands = [shape for shape in figure.layout.shapes if shape.type == "rect"]
-    assert [(b.x0, b.x1) for b in bands] == [(segments(figure).base[2], figure.layout.xaxis.range[1])]
+    assert [(b.x0, b.x1) for b in bands] == [(segments(figure)[2][0], figure.layout.xaxis.range[1])]
 
 
 def test_a_band_ends_where_a_task_comes_back_to_life(cluster, draw):
@@ -116,7 +127,7 @@ def test_a_band_ends_where_a_task_comes_back_to_life(cluster, draw):
     for n, state in enumerate((c.WORKING, c.CANCELED, c.WORKING, c.FAILED)):
         task.write(cluster.a, state, n or None, n + 1)
     figure = draw()
-    starts = segments(figure).base
+    starts = [start for start, *_ in segments(figure)]
     bands = [shape for shape in figure.layout.shapes if shape.type == "rect"]
     assert [(b.x0, b.x1) for b in bands] == [
         (starts[1], starts[2]),
@@ -197,3 +208,25 @@ def test_hostile_text_stays_text(cluster, text):
         assert "$" not in line
         assert "\u202e" not in line
         assert "\x00" not in line
+
+
+def test_dispatches_say_what_was_tried_how_it_ended_and_under_which_token(cluster, draw):
+    task = cluster.task("t")
+    attempt = {"dispatch_id": "d1", "attempt": 2, "token": 3}
+    task.dispatch(cluster.a, "charge-card", None, **attempt | {"phase": c.STARTED})
+    task.dispatch(cluster.a, "charge-card", c.DISPATCH_REJECTED, **attempt)
+    pending = task.dispatch(cluster.a, "notify", None, phase=c.STARTED, dispatch_id="d2")
+    figure = draw()
+    assert list(trace(figure, marks.DISPATCHED).text) == [
+        "charge-card #2<br>rejected · token 3",
+        "notify #1<br>pending · token 1",
+    ]
+    (bars,) = [drawn for drawn in figure.data if drawn.type == "bar"]
+    assert list(bars.marker.pattern.shape) == ["", "."]
+    assert bars.customdata[1] == pending.id
+
+
+def test_what_is_not_clicked_on_stays_as_it_is(cluster, draw):
+    cluster.overwritten()
+    for drawn in draw().data:
+        assert drawn.unselected.marker.opacity == 1, drawn.name

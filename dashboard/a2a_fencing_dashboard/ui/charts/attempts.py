@@ -1,0 +1,96 @@
+"""Dispatch attempts of a task's timeline: how long each took, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import plotly.graph_objects as go
+
+from a2a_fencing import conventions as c
+from a2a_fencing.facts import Fact
+from a2a_fencing_dashboard.ui import palette
+from a2a_fencing_dashboard.ui.charts.drawing import Drawing
+from a2a_fencing_dashboard.ui.charts.text import figure_text
+from a2a_fencing_dashboard.ui.palette import Look
+from a2a_fencing_dashboard.ui.words import shown
+
+_LOOKS = {
+    c.ACCEPTED: palette.DISPATCH,
+    c.DISPATCH_REJECTED: palette.HELD,
+    c.DISPATCH_FAILED: palette.FAILED_DISPATCH,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One attempt. `end` is None while its outcome is not known."""
+
+    fact: Fact
+    start: float
+    end: float | None
+
+
+def look(fact: Fact) -> Look:
+    """How the outcome of an attempt is drawn."""
+    return _LOOKS.get(fact.outcome or "", palette.UNKNOWN_OUTCOME)
+
+
+def label(fact: Fact) -> str:
+    """What was dispatched and which try it was, what came of it and under which token: two lines."""
+    name = shown(fact.name or "dispatch", 22)
+    number = f" #{fact.attempt}" if fact.attempt is not None else ""
+    outcome = "pending" if fact.phase == c.STARTED else shown(fact.outcome or c.UNKNOWN, 20)
+    token = f" · token {fact.token}" if fact.token is not None else ""
+    return f"{name}{number}\n{outcome}{token}"
+
+
+def unanswered(drawing: Drawing) -> set[str]:
+    """Ids of the facts that begin an attempt whose end has not been told."""
+    return {run.fact.id for run in _attempts(drawing) if run.end is None}
+
+
+def bars(drawing: Drawing) -> list[go.Bar]:
+    """A bar from beginning to end of each attempt; one that has not ended is dotted up to the edge."""
+    runs = [run for run in _attempts(drawing) if run.end != run.start]
+    if not runs:
+        return []
+    return [
+        go.Bar(
+            orientation="h",
+            base=[run.start for run in runs],
+            x=[(drawing.axis.end if run.end is None else run.end) - run.start for run in runs],
+            y=[drawing.lanes.y(run.fact) for run in runs],
+            width=0.16,
+            marker={
+                "color": palette.faded(palette.DISPATCH.color, 0.3),
+                "line": {"width": 0},
+                "pattern": {
+                    "shape": ["." if run.end is None else "" for run in runs],
+                    "fillmode": "overlay",
+                    "size": 6,
+                    "solidity": 0.3,
+                    "fgcolor": palette.DISPATCH.color,
+                },
+            },
+            hovertext=[figure_text(label(run.fact).replace("\n", ": ")) for run in runs],
+            hoverinfo="text",
+            customdata=[run.fact.id for run in runs],
+            unselected={"marker": {"opacity": 1}},
+            showlegend=False,
+        )
+    ]
+
+
+def _attempts(drawing: Drawing) -> list[_Attempt]:
+    runs: dict[object, _Attempt] = {}
+    for fact, x in drawing.placed():
+        if fact.kind != c.DISPATCH:
+            continue
+        key = (fact.dispatch_id, fact.attempt) if fact.dispatch_id else fact.id
+        if fact.phase == c.STARTED:
+            runs[key] = _Attempt(fact, x, None)
+        elif key in runs:
+            runs[key] = replace(runs[key], fact=fact, end=x)
+        else:
+            runs[key] = _Attempt(fact, x, x)
+    return list(runs.values())
