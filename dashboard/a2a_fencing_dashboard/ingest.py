@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from a2a_fencing import conventions as c
-from a2a_fencing.checker import Changes, Checker
+from a2a_fencing.checker import Changes, Checker, Finding
 from a2a_fencing.facts import Fact, TaskKey
 from a2a_fencing.scoped import is_scoped, joined, names_of, scoped_from
 from a2a_fencing_dashboard.store.protocol import (
@@ -72,7 +72,7 @@ class Ingest:
         now = self._clock()
         try:
             facts, changes, verdicts, moved = self._judge.add(new, now)
-            if facts or spans or changes:
+            if facts or spans or changes or verdicts:
                 self.store.commit(Batch(facts, spans, changes, verdicts, moved), now_unix_nano=now)
         except BaseException:
             # The checker has seen facts that are not stored.
@@ -96,7 +96,7 @@ class _Judged(NamedTuple):
     Attributes:
         facts: The same, those of resources under the keys of the tasks they are about, where known.
         changes: Findings that appeared or no longer hold.
-        verdicts: Of each task the facts concern.
+        verdicts: Of each task the facts concern; of all held ones when a replica fell silent.
         moved: What resources called tasks that have just become known, and the keys of these.
     """
 
@@ -118,6 +118,7 @@ class _Judge:
         """Forgets everything but what is stored."""
         self._checker = Checker()
         self._resumed = False
+        self._cut_off: frozenset[str] = frozenset()
         self._held: OrderedDict[TaskKey, int] = OrderedDict()
         self._names: dict[TaskKey, TaskKey] = {}
         """The held tasks by what resources call them, in their last incarnation."""
@@ -131,10 +132,17 @@ class _Judge:
         past, moved = self._past(_places(keys) - self._held.keys(), keys)
         changes += self._load(past, now)
         changes += _as_changes(self._checker.add(facts, now))
-        verdicts = {key: self._checker.verdict(key) for key in keys}
+        verdicts = {key: self._checker.verdict(key) for key in self._in_question(keys)}
         self._hold(facts)
         self._shrink()
         return _Judged(facts, changes, verdicts, moved)
+
+    def _in_question(self, keys: set[TaskKey]) -> Iterable[TaskKey]:
+        """Whose verdict may be another now: a replica that falls silent casts doubt on what it, or
+        somebody beside it, was at work on.
+        """
+        before, self._cut_off = self._cut_off, self._checker.cut_off()
+        return keys if self._cut_off == before else keys.union(self._checker.keys())
 
     def _join(self, facts: Sequence[Fact]) -> list[Fact]:
         """Gives what resources tell to the tasks that it is about, where these have been heard of."""
@@ -217,11 +225,15 @@ def _places(keys: Iterable[TaskKey]) -> set[TaskKey]:
 
 
 def _concluded(changes: Sequence[FindingChange]) -> Iterator[tuple[str, str, str]]:
-    reworded = {change.finding.identity for change in changes if change.retracted}
+    """Kinds of the findings that violate and are new, or of another kind than before."""
+    before = {_kind(change.finding) for change in changes if change.retracted}
     for change in changes:
-        finding = change.finding
-        if finding.violates and finding.identity not in reworded:
-            yield finding.rule, finding.severity, finding.certainty
+        if change.finding.violates and _kind(change.finding) not in before:
+            yield change.finding.rule, change.finding.severity, change.finding.certainty
+
+
+def _kind(finding: Finding) -> tuple[object, ...]:
+    return finding.identity, finding.severity, finding.certainty
 
 
 def _as_changes(changes: Changes) -> list[FindingChange]:

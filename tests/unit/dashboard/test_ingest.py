@@ -50,6 +50,45 @@ def tale() -> Tale:
     return tale
 
 
+def test_a_replica_that_falls_silent_casts_doubt_on_what_was_at_work_until_it_reports(
+    store: Store,
+) -> None:
+    tale = Tale()
+    a, b = tale.replica("A", heartbeats=True), tale.replica("B", heartbeats=True)
+    b.start()
+    b.write(c.SUBMITTED, to=1)
+    b.write(c.COMPLETED, on=1, to=2)
+    b.end()
+    ingest = ingest_into(store)
+    ingest.add(tale.facts)
+    assert store.task(tale.key).verdict == c.FINE
+    tale.wait(60_000)
+    ingest.add([a.heartbeat()])
+    assert store.task(tale.key).verdict == c.UNKNOWN
+    ingest.add([b.heartbeat()])
+    assert store.task(tale.key).verdict == c.FINE
+
+
+def test_what_is_concluded_is_counted_by_kind_and_once(store: Store) -> None:
+    tale = Tale()
+    a, b = tale.replica("A"), tale.replica("B")
+    a.write(c.SUBMITTED, to=1)
+    b.read(1, c.SUBMITTED)
+    a.write(c.WORKING, 1, 2)
+    b.write(c.WORKING, 1, 2)
+    lost = a.read(2, c.WORKING)
+    a.heartbeat()
+    ingest = ingest_into(store)
+
+    ingest.add(fact for fact in tale.facts if fact is not lost)
+    assert ingest.concluded == {(c.VERSION_FORK, c.CRITICAL, c.SUSPECTED): 1}
+
+    ingest.add([lost])  # what could have refuted it does not
+    ingest.add(tale.facts)
+    counted = {(c.VERSION_FORK, c.CRITICAL, certainty): 1 for certainty in (c.SUSPECTED, c.PROVEN)}
+    assert ingest.concluded == counted
+
+
 def test_a_violation_is_found_and_stored_with_its_facts(store: Store, tale: Tale) -> None:
     assert ingest_into(store).add(tale.facts) == len(tale.facts)
 
