@@ -123,7 +123,7 @@ def _header(view: View, run: RunFigures, name: str) -> None:
     with parts.verdict_box(run.judgement.kind, run.judgement.headline, name):
         with st.container(key=f"small-print-{name}"):
             st.text(" ".join([run.judgement.completeness, *run.judgement.doubts]))
-        with st.container(horizontal=True, key=f"ways-{name}"):
+        with st.container(horizontal=True, vertical_alignment="center", key=f"ways-{name}"):
             for page, label in ((links.OVERVIEW, "Overview"), (links.TASKS, "Tasks")):
                 st.page_link(view.pages[page], label=label, query_params={"run": row.label})
             exporting.menu(
