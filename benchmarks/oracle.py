@@ -43,7 +43,7 @@ def main() -> int:
         "--dsn", help="async SQLAlchemy DSN of an empty database; a new SQLite file by default"
     )
     parser.add_argument(
-        "--seconds", type=float, help="how long tasks are begun; 60, with --cancels at most 1200"
+        "--seconds", type=float, help="how long tasks are begun; 60, with --cancels at most 3600"
     )
     parser.add_argument(
         "--cancels", type=int, default=0, help="end when so many tasks are cancelled; only read the log"
@@ -60,7 +60,7 @@ def main() -> int:
     settings = OracleSettings(
         dsn=arguments.dsn or f"sqlite+aiosqlite:///{folder}/tasks.sqlite",
         folder=folder,
-        seconds=arguments.seconds or (1200 if arguments.cancels else 60),
+        seconds=arguments.seconds or (3600 if arguments.cancels else 60),
         cancels=arguments.cancels,
         seed=arguments.seed,
         guard=arguments.guard,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -16,6 +17,7 @@ from typing import Final
 from a2a_fencing.facts import Fact, TaskKey
 
 _PREFIX: Final = "scope:"
+_SCOPE: Final = re.compile("[0-9a-f]{16}")
 
 
 def scope_of(key: TaskKey) -> str:
@@ -26,6 +28,11 @@ def scope_of(key: TaskKey) -> str:
 @lru_cache(1 << 12)
 def _scope(store: str, owner: str) -> str:
     return digest(store, owner)[:16]
+
+
+def is_scope(text: str) -> bool:
+    """Whether a text can be a scope."""
+    return _SCOPE.fullmatch(text) is not None
 
 
 def digest(*parts: str) -> str:

@@ -22,7 +22,7 @@ from http_sf import DisplayString, StructuredFieldError, parse, ser
 
 from a2a_fencing.facts import TaskKey
 from a2a_fencing.fencing.errors import ForgedTokenError, MalformedTokenError
-from a2a_fencing.scoped import digest, scope_of, scoped
+from a2a_fencing.scoped import digest, is_scope, scope_of, scoped
 
 TOKEN_HEADER: Final = "A2A-Fencing-Token"
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
@@ -145,7 +145,7 @@ def _checked(value: Any, params: Mapping[str, Any]) -> FencingToken:
         raise MalformedTokenError(f"{TOKEN_HEADER} is not a whole number from 1")
     task, scope = params.get("task"), params.get("scope")
     dispatch, attempt = params.get("dispatch"), params.get("attempt")
-    if not isinstance(task, str | DisplayString) or not isinstance(scope, str):
+    if not isinstance(task, str | DisplayString) or not (isinstance(scope, str) and is_scope(scope)):
         raise MalformedTokenError(f"{TOKEN_HEADER} names no task")
     if (dispatch, attempt) != (None, None) and not (
         isinstance(dispatch, str | DisplayString) and type(attempt) is int
