@@ -90,7 +90,7 @@ async def dispatched(step: Any) -> list[tuple[int, str, int, str | None]]:
 
 @pytest.fixture
 def aiohttp(traced: Traced) -> Iterator[Any]:
-    client = pytest.importorskip("aiohttp")
+    client = pytest.importorskip("aiohttp", reason=f"of its instrumentation, {OF_ONE_RELEASE}")
     instrumentation = pytest.importorskip(
         "opentelemetry.instrumentation.aiohttp_client", reason=OF_ONE_RELEASE
     )
