@@ -82,15 +82,16 @@ def bars(drawing: Drawing) -> list[go.Bar]:
 
 
 def _attempts(drawing: Drawing) -> list[_Attempt]:
+    """The attempts. A resource's answer ends one only where the executor does not say how it ended."""
     runs: dict[object, _Attempt] = {}
-    for fact, x in drawing.placed():
-        if fact.kind != c.DISPATCH:
-            continue
+    placed = [(fact, x) for fact, x in drawing.placed() if fact.kind == c.DISPATCH]
+    for fact, x in sorted(placed, key=lambda known: known[0].origin == c.FROM_RESOURCE):
         key = (fact.dispatch_id, fact.attempt) if fact.dispatch_id else fact.id
+        run = runs.get(key)
         if fact.phase == c.STARTED:
             runs[key] = _Attempt(fact, x, None)
-        elif key in runs:
-            runs[key] = replace(runs[key], fact=fact, end=x)
-        else:
+        elif run is None:
             runs[key] = _Attempt(fact, x, x)
+        elif run.end is None or fact.origin != c.FROM_RESOURCE:
+            runs[key] = replace(run, fact=fact, end=max(run.start, x))  # clocks differ
     return list(runs.values())

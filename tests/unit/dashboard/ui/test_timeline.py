@@ -226,6 +226,26 @@ def test_dispatches_say_what_was_tried_how_it_ended_and_under_which_token(cluste
     assert bars.customdata[1] == pending.id
 
 
+@pytest.mark.parametrize("says", [c.ACCEPTED, None])
+@pytest.mark.parametrize("ahead", [False, True], ids=["after", "before, by its clock"])
+def test_a_resource_ends_an_attempt_that_its_executor_says_nothing_more_of(cluster, draw, says, ahead):
+    task = cluster.task("t")
+    attempt = {"dispatch_id": "d1", "attempt": 1}
+
+    def answer():
+        return task.dispatch(cluster.b, "payments", c.ACCEPTED, origin=c.FROM_RESOURCE, **attempt)
+
+    answered = answer() if ahead else None
+    task.dispatch(cluster.a, "charge-card", None, **attempt | {"phase": c.STARTED})
+    answered = answered or answer()
+    own = task.dispatch(cluster.a, "charge-card", says, **attempt) if says else None
+    bars = [drawn for drawn in draw().data if drawn.type == "bar"]
+    shapes = [list(drawn.marker.pattern.shape) for drawn in bars]
+    assert shapes == ([] if ahead and not says else [[""]])  # never dotted, as if it went on
+    for drawn in bars:
+        assert list(drawn.customdata) == [(own or answered).id]
+
+
 def test_what_is_not_clicked_on_stays_as_it_is(cluster, draw):
     cluster.overwritten()
     for drawn in draw().data:
