@@ -141,6 +141,16 @@ class Checker:
         index = min(key.incarnation, len(history.lives) - 1)
         return _verdict(history, index, history.doubts(history.lives[index]))
 
+    def cut_off(self) -> frozenset[str]:
+        """Replicas that fell silent without having said that they stop: what they did last may be lost."""
+        return frozenset(self._cluster.cut_off)
+
+    def keys(self) -> Iterator[TaskKey]:
+        """The tasks that are held here, each incarnation."""
+        for history in self._histories.values():
+            for life in history.lives:
+                yield life.key
+
     def report(self) -> Report:
         """Everything that holds now about the tasks that are held here."""
         exposure = Exposure(self._cluster)

@@ -35,6 +35,7 @@ class Replica:
         idle_n: Number of its latest heartbeat that found no execution running, or 0.
         interval_ns: Time between its heartbeats.
         stopped: Whether it said that it stops.
+        stores: The stores of the tasks that it told of.
     """
 
     __slots__ = (
@@ -46,6 +47,7 @@ class Replica:
         "numbering",
         "started",
         "stopped",
+        "stores",
     )
 
     def __init__(self) -> None:
@@ -56,6 +58,7 @@ class Replica:
         self.idle_n = 0
         self.interval_ns: int | None = None
         self.stopped = False
+        self.stores: set[str] = set()
         self._name_n = 0
 
     def overdue(self, now: int) -> bool:
@@ -94,6 +97,8 @@ class Cluster:
     def number(self, fact: Fact, n: int) -> bool:
         """Takes a fact's number; False when the fact had arrived before."""
         replica = self.replicas.get(fact.replica) or self._meet(fact.replica)
+        if fact.task is not None:
+            replica.stores.add(fact.task.store)
         numbering, time = replica.numbering, fact.time_unix_nano
         in_order = n == numbering.next
         new = numbering.add(n, time)
@@ -212,6 +217,15 @@ class Cluster:
                 if not replica.stopped and replica.overdue(newest)
             }
         return self._cut_off
+
+    def may_use(self, replica: str, store: str) -> bool:
+        """Whether the replica may work on tasks of this store: it did, or told of no task at all."""
+        stores = self.replicas[replica].stores
+        return store in stores or not stores
+
+    def heartbeat(self, replica: str) -> int:
+        """Time after which a replica that lives tells so, ns."""
+        return self.replicas[replica].interval_ns or 0
 
     def silent(self, replica: str) -> bool:
         """Whether heartbeats of the replica are overdue by the newest fact of all. This proves nothing,

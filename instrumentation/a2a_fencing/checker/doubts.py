@@ -10,6 +10,9 @@ from a2a_fencing.checker.conclusion import SETTLE_NS
 from a2a_fencing.checker.incarnation import Incarnation
 from a2a_fencing.scoped import is_scoped
 
+_CLOCKS_APART_NS = 1_000_000_000
+"""By how much the clocks of two replicas are taken to differ where one told nothing of the task, ns."""
+
 
 def doubts(life: Incarnation, cluster: Cluster) -> Iterator[str]:
     """The reasons, one sentence each."""
@@ -23,10 +26,12 @@ def doubts(life: Incarnation, cluster: Cluster) -> Iterator[str]:
 
 
 def cut_off(life: Incarnation, last_times: Mapping[str, int], cluster: Cluster) -> Iterator[str]:
-    """The replicas that were at work on the task when they fell silent without having stopped.
+    """The replicas that may have been at work on the task when they fell silent without having stopped.
 
     What they did last was lost with them: facts that waited to be sent, and events that an execution,
-    though it had ended, had left in its queue.
+    though it had ended, had left in its queue. So a task is in doubt when its facts come from that time,
+    whether the replica told anything of it or not. What was at rest before is not: nobody begins to work
+    on a finished task. What went on after is not either: a version in between would show.
 
     Args:
         life: The task's latest incarnation.
@@ -34,11 +39,21 @@ def cut_off(life: Incarnation, last_times: Mapping[str, int], cluster: Cluster) 
         cluster: All replicas.
     """
     silent = cluster.cut_off
-    if silent:
-        told = _silent_executors(life, cluster)
-        for replica, time in sorted(last_times.items()):
-            if replica in silent and replica not in told and silent[replica] - time <= SETTLE_NS:
+    if not silent:
+        return
+    told = _silent_executors(life, cluster)
+    newest = max(last_times.values(), default=0)
+    for replica, fell in sorted(silent.items()):
+        own = last_times.get(replica)
+        if replica in told:
+            continue
+        if own is not None:
+            if fell - own <= SETTLE_NS:
                 yield f"{cluster.name(replica)} fell silent while it worked on the task"
+        elif cluster.may_use(replica, life.key.store) and (
+            fell - _CLOCKS_APART_NS <= newest <= fell + cluster.heartbeat(replica) + _CLOCKS_APART_NS
+        ):
+            yield f"{cluster.name(replica)} fell silent at that time; what it did last was lost with it"
 
 
 def _unknown_predecessors(life: Incarnation) -> Iterator[str]:
