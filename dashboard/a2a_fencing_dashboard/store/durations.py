@@ -1,14 +1,14 @@
 """How long things took, as counts in buckets that grow by a fixed factor.
 
-Counts add up whatever the order of arrival, and are rows in the table of counts like any others. A
-sketch such as DDSketch places values in the same way, but it is one object that each commit would have
-to read, merge and write back.
+Counts add up whatever the order of arrival, in a table as in memory. Sketches such as DDSketch place
+values in the same way, bounded for any value; nanoseconds are bounded anyway: 64 bits have 504 buckets.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -16,10 +16,16 @@ from math import ceil, log2
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
+
 _PER_DOUBLING: Final = 8
 
 ACCURACY: Final = 2 ** (0.5 / _PER_DOUBLING) - 1
 """How far a quantile may be off, as a part of it: half a bucket."""
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(dict[int, int]).decode
 
 
 def bucket(nanoseconds: int) -> int:
@@ -37,6 +43,23 @@ class Durations:
     def total(self) -> int:
         """How many there are."""
         return sum(self.counts.values())
+
+    @classmethod
+    def decode(cls, stored: bytes | None) -> Durations:
+        """What `encode` gave; of nothing, none."""
+        return cls(_decode(stored)) if stored else cls()
+
+    def encode(self) -> bytes:
+        """As bytes that are the same for the same counts."""
+        return _encode(dict(sorted(self.counts.items())))
+
+    @classmethod
+    def together(cls, several: Iterable[Durations]) -> Durations:
+        """All durations of several."""
+        counts: Counter[int] = Counter()
+        for some in several:
+            counts.update(some.counts)
+        return cls(counts)
 
     def quantile(self, part: float) -> int | None:
         """The duration, in ns, that this part of them did not exceed; None when there are none."""

@@ -27,10 +27,8 @@ INFOS: Final = "infos"
 TASKS: Final = "tasks"
 """By verdict."""
 TERMINAL_TASKS: Final = "terminal-tasks"
-SAVE_TIMES: Final = "save-times"
-"""How long accepted writes took, by `durations.bucket`."""
 TASK_TIMES: Final = "task-times"
-"""How long it took from a task's first fact to its first terminal state, likewise."""
+"""How long it took from a task's first fact to its first terminal state, by `durations.bucket`."""
 
 SERIES: Final = (WRITES, CONFLICTS, REJECTIONS, DROPS, DISPATCHES, VIOLATIONS)
 """Measures that are shown over time."""
@@ -185,15 +183,15 @@ def counts(facts: Iterable[Fact]) -> Iterator[tuple[int, str, str, int]]:
             yield second, DISPATCHES, "", count
 
 
-def durations(facts: Iterable[Fact]) -> Iterator[tuple[str, str, int]]:
-    """How long writes took: (measure, detail, count). Refused ones, which end early, are left out."""
-    took = Counter(
-        bucket(fact.duration_ns)
-        for fact in facts
-        if fact.kind == c.WRITE and fact.outcome == c.ACCEPTED and fact.duration_ns is not None
+def save_times(facts: Iterable[Fact]) -> Counter[int]:
+    """How long writes took, by `durations.bucket`. Refused ones, which end early, are left out."""
+    return Counter(
+        [
+            bucket(fact.duration_ns)
+            for fact in facts
+            if fact.kind == c.WRITE and fact.outcome == c.ACCEPTED and fact.duration_ns is not None
+        ]
     )
-    for index, count in took.items():
-        yield SAVE_TIMES, str(index), count
 
 
 def is_finish(fact: Fact) -> bool:

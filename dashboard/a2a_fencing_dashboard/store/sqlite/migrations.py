@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 
 from a2a_fencing_dashboard.store import codec, summary
-from a2a_fencing_dashboard.store.durations import bucket
+from a2a_fencing_dashboard.store.durations import Durations, bucket
 from a2a_fencing_dashboard.store.sqlite.tallies import TallyTable
+
+_SAVE_TIMES = "save-times"
+"""Where version 2 had them: among the counts, where each commit paid for every bucket."""
 
 
 def measure_durations(db: sqlite3.Connection) -> None:
@@ -24,8 +28,8 @@ def measure_durations(db: sqlite3.Connection) -> None:
         work[replica] = min(first, time), max(last, time)
         if summary.is_finish(fact):
             finished[task] = min(finished.get(task, time), time)
-        for measure, detail, count in summary.durations((fact,)):
-            tallies.add_ever(replica, measure, detail, count)
+        for index in summary.save_times((fact,)):
+            tallies.add_ever(replica, _SAVE_TIMES, str(index), 1)
     db.executemany("UPDATE task SET finished = ? WHERE id = ?", [(t, i) for i, t in finished.items()])
     db.executemany(
         "UPDATE replica SET first_work = ?, last_work = ? WHERE id = ?",
@@ -36,3 +40,18 @@ def measure_durations(db: sqlite3.Connection) -> None:
     ):
         tallies.add_ever(origin, summary.TASK_TIMES, str(bucket(took)), 1)
     tallies.write()
+
+
+def gather_save_times(db: sqlite3.Connection) -> None:
+    """Puts how long a replica's writes took into its row, which each commit writes anyway."""
+    db.execute("ALTER TABLE replica ADD COLUMN save_times BLOB")
+    saves: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for replica, detail, count in db.execute(
+        "SELECT replica, detail, count FROM tally WHERE width = 0 AND measure = ?", (_SAVE_TIMES,)
+    ):
+        saves[replica][int(detail)] = count
+    db.executemany(
+        "UPDATE replica SET save_times = ? WHERE id = ?",
+        [(Durations(counts).encode(), replica) for replica, counts in saves.items()],
+    )
+    db.execute("DELETE FROM tally WHERE width = 0 AND measure = ?", (_SAVE_TIMES,))

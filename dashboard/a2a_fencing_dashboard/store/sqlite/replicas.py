@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact
+from a2a_fencing_dashboard.store.durations import Durations
 from a2a_fencing_dashboard.store.numbering import Ranges
+from a2a_fencing_dashboard.store.summary import save_times
 
 _FIELDS: Final = (
     "run",
@@ -28,6 +31,7 @@ _FIELDS: Final = (
     "skew",
     "first_work",
     "last_work",
+    "save_times",
 )
 _values = attrgetter(*_FIELDS)
 _SELECT: Final = f"SELECT id, instance, {', '.join(_FIELDS)} FROM replica"
@@ -46,6 +50,7 @@ class Replica:
         received: Numbers of the facts that arrived.
         skew: Its clock minus ours, ns, at the fact that was delivered fastest.
         first_work, last_work: Its clock at its first and its last fact about a task, ns.
+        saves: How long its accepted writes took, by `durations.bucket`.
     """
 
     def __init__(self, row_id: int, instance: str) -> None:
@@ -69,8 +74,18 @@ class Replica:
         self.skew: int | None = None
         self.first_work: int | None = None
         self.last_work: int | None = None
+        self.saves: Counter[int] = Counter()
         self.received = Ranges()
         self.stored_ranges: dict[int, int] = {}
+
+    @property
+    def save_times(self) -> bytes:
+        """Its `saves` as they are stored."""
+        return Durations(self.saves).encode()
+
+    @save_times.setter
+    def save_times(self, stored: bytes | None) -> None:
+        self.saves = Counter(Durations.decode(stored).counts)
 
     @property
     def missing(self) -> int:
@@ -93,6 +108,7 @@ class Replica:
                 self._hear(fact, n)
             elif fact.kind == c.OMITTED and fact.last is not None:
                 self.received.fill(n, fact.last)
+        self.saves.update(save_times(facts))
         self._work([fact.time_unix_nano for fact in facts if fact.task is not None])
 
     def _work(self, times: Sequence[int]) -> None:

@@ -64,13 +64,15 @@ def _tasks(db: sqlite3.Connection, runs: Collection[int]) -> dict[int, dict[str,
 
 def durations(db: sqlite3.Connection, label: str) -> RunDurations:
     """How long things took in a run."""
-    counted: dict[str, dict[int, int]] = {m.SAVE_TIMES: {}, m.TASK_TIMES: {}}
-    for measure, detail, count in db.execute(
-        "SELECT measure, detail, sum(count) FROM replica JOIN tally ON tally.replica = replica.id"
-        f" WHERE width = {ALL_TIME} AND bucket = 0 AND measure IN ({sql.marks(counted)})"
-        " AND run = (SELECT id FROM run WHERE label = ?)"
-        " GROUP BY measure, detail HAVING sum(count) > 0",
-        (*counted, label),
-    ):
-        counted[measure][int(detail)] = count
-    return RunDurations(Durations(counted[m.SAVE_TIMES]), Durations(counted[m.TASK_TIMES]))
+    of_run = "run = (SELECT id FROM run WHERE label = ?)"
+    saves = db.execute(f"SELECT save_times FROM replica WHERE {of_run}", (label,))
+    tasks = db.execute(
+        "SELECT detail, sum(count) FROM replica JOIN tally ON tally.replica = replica.id"
+        f" WHERE width = {ALL_TIME} AND bucket = 0 AND measure = '{m.TASK_TIMES}' AND {of_run}"
+        " GROUP BY detail HAVING sum(count) > 0",
+        (label,),
+    )
+    return RunDurations(
+        Durations.together(Durations.decode(stored) for (stored,) in saves),
+        Durations({int(detail): count for detail, count in tasks}),
+    )

@@ -8,9 +8,9 @@ from typing import Final
 
 from a2a_fencing_dashboard.store.errors import StoreError
 from a2a_fencing_dashboard.store.sqlite import notes
-from a2a_fencing_dashboard.store.sqlite.migrations import measure_durations
+from a2a_fencing_dashboard.store.sqlite.migrations import gather_save_times, measure_durations
 
-VERSION: Final = 2
+VERSION: Final = 3
 APPLICATION_ID: Final = 0x41324146
 """Marks a SQLite file as ours ("A2AF"), so that no other application's database is written to."""
 
@@ -53,7 +53,8 @@ CREATE TABLE replica (
     executing INTEGER NOT NULL,
     skew INTEGER,
     first_work INTEGER,
-    last_work INTEGER
+    last_work INTEGER,
+    save_times BLOB
 );
 
 CREATE TABLE received (
@@ -216,7 +217,7 @@ def _create(db: sqlite3.Connection) -> None:
     db.execute("COMMIT")
 
 
-_STEPS: Final = {1: measure_durations}
+_STEPS: Final = {1: measure_durations, 2: gather_save_times}
 """By the version that a step starts from; it ends at the next one."""
 
 

@@ -142,8 +142,6 @@ class Writer:
         numbers = [fact.n for fact in facts]
         replica.absorb(facts, numbers, now_unix_nano)
         self._tallies.add(replica.id, summary.counts(facts))
-        for measure, detail, count in summary.durations(facts):
-            self._tallies.add_ever(replica.id, measure, detail, count)
         self._db.executemany(
             "INSERT INTO fact VALUES (?, ?, ?, ?)",
             zip(

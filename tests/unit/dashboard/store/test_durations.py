@@ -36,6 +36,14 @@ def test_what_took_no_time_counts_too() -> None:
     assert of(0).quantile(0.99) == 1
 
 
+def test_they_add_up_and_come_back() -> None:
+    one, other = of(5, 5, 7_000), of(5, 90)
+    both = Durations.together((one, other))
+    assert both == of(5, 5, 5, 90, 7_000)
+    assert Durations.decode(both.encode()) == both
+    assert Durations.decode(None) == Durations()
+
+
 def test_shares_end_with_all_of_them() -> None:
     shares = of(1_000, 2_000, 2_000, 9_000_000).shares()
     assert [share for _, share in shares] == [0.25, 0.75, 1.0]

@@ -17,7 +17,7 @@ COUNTED = "SELECT width, measure, detail, replica, count FROM tally WHERE count 
 KEPT = (
     COUNTED,
     "SELECT id, finished, first, last FROM task ORDER BY id",
-    "SELECT id, first_work, last_work FROM replica ORDER BY id",
+    "SELECT id, first_work, last_work, save_times FROM replica ORDER BY id",
 )
 
 
@@ -32,10 +32,11 @@ def figures(path: Path) -> list[list[tuple[object, ...]]]:
 def make_old(path: Path) -> None:
     """Takes away what version 1 did not have."""
     db = sqlite3.connect(path)
-    db.execute("DELETE FROM tally WHERE measure IN ('save-times', 'task-times')")
+    db.execute("DELETE FROM tally WHERE measure = 'task-times'")
     db.execute("ALTER TABLE task DROP COLUMN finished")
     db.execute("ALTER TABLE replica DROP COLUMN first_work")
     db.execute("ALTER TABLE replica DROP COLUMN last_work")
+    db.execute("ALTER TABLE replica DROP COLUMN save_times")
     db.execute("PRAGMA user_version = 1")
     db.commit()
     db.close()
