@@ -38,10 +38,12 @@ def lanes(facts: Sequence[Fact], names: Names) -> Lanes:
     """The lanes that these facts need, replicas in the order in which they appear.
 
     A replica has one lane, unless several of its store objects wrote: a process that runs two handlers
-    can race with itself.
+    can race with itself. What a resource tells stands with the dispatches; it has no lane of its own.
     """
     by_replica: dict[str, list[str]] = {}
     for fact in facts:
+        if fact.kind == c.DISPATCH and fact.origin == c.FROM_RESOURCE:
+            continue
         writers = by_replica.setdefault(fact.replica, [])
         if fact.writer and fact.writer not in writers:
             writers.append(fact.writer)

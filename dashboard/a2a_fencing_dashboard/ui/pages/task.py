@@ -81,7 +81,7 @@ def _head(view: View, task: TaskView) -> None:
             ("context", row.context_id or "none"),
             ("store", words.shown(row.key.store, 48)),
             ("run", row.run or "none"),
-            ("written by", ", ".join(words.replica_name(view.names, r) for r in row.replicas)),
+            ("reported by", ", ".join(words.replica_name(view.names, r) for r in row.replicas)),
             *([("incarnation", str(row.key.incarnation))] if row.key.incarnation else []),
         ],
         key="task",

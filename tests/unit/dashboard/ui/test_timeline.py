@@ -246,6 +246,14 @@ def test_a_resource_ends_an_attempt_that_its_executor_says_nothing_more_of(clust
         assert list(drawn.customdata) == [(own or answered).id]
 
 
+def test_a_resource_has_no_lane_of_its_own(cluster, draw):
+    task = cluster.task("t")
+    task.dispatch(cluster.a, "charge-card", None, phase=c.STARTED, dispatch_id="d1")
+    task.dispatch(cluster.b, "payments", c.ACCEPTED, origin=c.FROM_RESOURCE, dispatch_id="d1")
+    assert len(draw().layout.yaxis.ticktext) == 2
+    assert draw().layout.yaxis.ticktext[-1] == "dispatches"
+
+
 def test_what_is_not_clicked_on_stays_as_it_is(cluster, draw):
     cluster.overwritten()
     for drawn in draw().data:
