@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import random
 import socket
 import time
 from collections.abc import Callable
@@ -137,6 +138,27 @@ def test_a_killed_receiver_tells_what_it_has_not_and_nothing_again(tmp_path: Pat
         again = next(request for request in sink.taken if "untold" in tasks([request]))
         assert again.headers["webhook-id"] == tried.headers["webhook-id"]
         assert again.body == tried.body
+
+
+def test_killed_at_any_moment_it_loses_nothing_and_repeats_only_under_the_same_id(
+    tmp_path: Path,
+) -> None:
+    names = [f"task-{number}" for number in range(60)]
+    chance = random.Random(7)
+    with json_sink() as sink, receiver(tmp_path / "facts.db", alerts=settings(sink)) as process:
+        violations = Violations()
+        for number, name in enumerate(names):
+            violations.add(process, name)
+            if number % 12 == 11:
+                # Somewhere between the commit and the answer of the endpoint.
+                time.sleep(chance.uniform(0, 0.15))
+                process.kill()
+                process.start()
+        sink.wait(lambda s: set(names) <= set(tasks(s.taken)))
+
+        once = {request.headers["webhook-id"]: request for request in sink.taken}
+        assert sorted(tasks(list(once.values()))) == sorted(names)
+        assert {request.body for request in once.values()} == {request.body for request in sink.taken}
 
 
 def test_a_mute_from_the_dashboards_process_resolves(tmp_path: Path) -> None:
