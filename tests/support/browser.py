@@ -62,7 +62,14 @@ class Server:
             )
         self._wait_until_healthy()
 
+    def kill(self) -> None:
+        """Ends it as a machine that goes down would."""
+        self._process.kill()
+        self._process.wait(30)
+
     def stop(self) -> None:
+        if self._process.poll() is not None:
+            return
         self._process.terminate()
         # It shuts down in order and then lets the signal have its usual effect.
         assert self._process.wait(30) in (0, -signal.SIGTERM)

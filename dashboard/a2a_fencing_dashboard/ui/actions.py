@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.notes import ACKNOWLEDGED, MUTED, Note, Notebook
@@ -25,6 +25,17 @@ class Actions:
         """
         upto = max(row.id for row in seen)
         self._add(Note(ACKNOWLEDGED, by, because, task=task, upto=upto))
+
+    def acknowledge_all(
+        self, upto: int, by: str, because: str, *, rules: Collection[str] = (), run: str | None = None
+    ) -> None:
+        """Says that somebody has seen all findings up to an id: by any of these rules, of this run.
+
+        Raises:
+            StoreError: The note could not be kept.
+        """
+        for rule in rules or (None,):
+            self._add(Note(ACKNOWLEDGED, by, because, rule=rule, run=run, upto=upto))
 
     def mute(
         self, rule: str, by: str, because: str, *, task: TaskKey | None = None, run: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,8 @@ from a2a_fencing_dashboard.ui.queries import Queries, is_silent
 from a2a_fencing_dashboard.ui.scope import Scope
 from a2a_fencing_dashboard.ui.settings import Settings
 from a2a_fencing_dashboard.ui.view import View
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,9 @@ def main() -> None:
             parts.nothing_yet(settings)
     except StoreError as error:
         parts.unreadable(error)
+    except Exception as error:
+        _logger.exception("a page could not be drawn")
+        parts.failed(error)
 
 
 def _page(entry: Entry) -> st.Page:

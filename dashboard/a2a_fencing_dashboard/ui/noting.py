@@ -5,7 +5,7 @@ Names and reasons are text from outside like any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Final
@@ -52,6 +52,20 @@ def buttons(view: View, task: TaskKey, rows: Sequence[FindingRow]) -> None:
         _mute_form(view, task, loud, {row.run for row in violations}, f"mute-{name}")
 
 
+def button_for_all(view: View, rules: Collection[str], upto: int) -> None:
+    """The way to acknowledge everything that has been found so far."""
+    run = view.window.run
+    where = f"in run {words.shown(run, 40)}" if run is not None else "in any run"
+    _form(
+        "Acknowledge all",
+        _SEEN_ICON,
+        "ack-all",
+        "Everything found so far: what happens later counts as new.",
+        partial(view.actions.acknowledge_all, upto, rules=rules, run=run),
+        lambda: st.text(f"{', '.join(rules) if rules else 'every rule'}, {where}, at any time"),
+    )
+
+
 def _mute_form(view: View, task: TaskKey, rules: Sequence[str], runs: set[str | None], tag: str) -> None:
     def mute(by: str, because: str) -> None:
         chosen = st.session_state[f"{tag}-where"]
@@ -80,7 +94,7 @@ def _form(
     tag: str,
     about: str,
     act: Callable[[str, str], None],
-    choices: Callable[[], None] | None = None,
+    choices: Callable[[], object] | None = None,
 ) -> None:
     form = st.popover(label, icon=icon, type="tertiary", key=tag, on_change="rerun")
     if not form.open:
@@ -122,19 +136,26 @@ def _tell_failure(tag: str) -> None:
 
 def said(view: View, rows: Sequence[FindingRow]) -> None:
     """What people said of these findings alone, each note once, newest first."""
-    notes = {note.id: note for row in rows for note in row.notes if note.task is not None}
+    notes = {note.id: note for row in rows for note in row.notes if not is_wide_mute(note)}
     for note in sorted(notes.values(), key=lambda note: -note.id):
-        line(view, note)
+        line(view, note, at=f"-{tag(rows[0].finding.task)}")
 
 
-def line(view: View, note: Note) -> None:
-    """A note, with the way to take it back."""
-    tag = f"undo-{note.id}"
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"note-{note.id}"):
+def is_wide_mute(note: Note) -> bool:
+    """Whether a note mutes more than one task, so that no task's box is the place for it."""
+    return note.kind == MUTED and note.task is None
+
+
+def line(view: View, note: Note, *, at: str = "") -> None:
+    """A note, with the way to take it back; `at` tells apart the places that show the same one."""
+    name = f"undo-{note.id}{at}"
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="small", key=f"note-{note.id}{at}"
+    ):
         st.markdown(f"{_ICONS.get(note.kind, _SEEN_ICON)} {note.kind}", width="content")
         st.text(_told(view, note), width="content")
-        st.button("Undo", type="tertiary", key=tag, on_click=_undo, args=(view, note, tag))
-        _tell_failure(tag)
+        st.button("Undo", type="tertiary", key=name, on_click=_undo, args=(view, note, name))
+        _tell_failure(name)
 
 
 def _told(view: View, note: Note) -> str:

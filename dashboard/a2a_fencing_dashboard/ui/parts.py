@@ -190,7 +190,31 @@ def unreadable(error: StoreError) -> None:
     with st.container(key="verdict-unreadable", gap="xsmall"):
         st.markdown(":material/cloud_off: **The store does not answer.**")
         st.text(str(error))
-        st.caption("The page comes back by itself as soon as it does.")
+        st.caption(
+            "The page comes back by itself as soon as it does. If it does not: see whether the file is"
+            " there and may be read, or name another one with `a2a-fencing dashboard --store`."
+        )
+
+
+def failed(error: Exception) -> None:
+    """For a page that could not be drawn: a defect of ours."""
+    with st.container(key="verdict-unreadable-page", gap="xsmall"):
+        st.markdown(":material/bug_report: **This page could not be drawn.**")
+        st.text("The other pages and the data are not affected. Please report what is below.")
+        with st.expander("What went wrong"):
+            st.exception(error)
+
+
+def nobody_reports(settings: Settings, since: str) -> None:
+    """For a run of which every replica has fallen silent: over, or cut off."""
+    with st.container(border=True, key="nobody-reports", gap="xsmall"):
+        st.markdown(f":material/sensors_off: No replica has reported since {since}.")
+        receiver = settings.receiver_url or "the receiver"
+        st.text(
+            f"If servers still run: does {shown(receiver, 100)} answer, and does it stand in their"
+            " OTEL_EXPORTER_OTLP_ENDPOINT or A2A_FENCING_ENDPOINT? In their environment this tells:"
+        )
+        st.code("a2a-fencing doctor", language="shell")
 
 
 _SEVERITIES: Final = {

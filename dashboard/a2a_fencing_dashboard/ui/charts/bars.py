@@ -130,7 +130,7 @@ def _segments(drawing: Drawing, held: str | None, segments: Sequence[_Segment]) 
         hovertext=[drawing.hover(fact) for fact in facts],
         hoverinfo="text",
         customdata=[fact.id for fact in facts],
-        unselected={"marker": {"opacity": 1}},
+        unselected={"marker": {"opacity": 1}, "textfont": {"color": "#ffffff"}},
         showlegend=False,
     )
 

@@ -32,7 +32,7 @@ GROUPS: Final = (WRITTEN, CONFLICT, REJECTED, UNSURE, DROPPED, READ, TOLD, DISPA
 
 BROKE: Final = "broke a rule"
 
-UNCHANGED: Final = {"marker": {"opacity": 1}}
+UNCHANGED: Final = {"marker": {"opacity": 1}, "textfont": {"color": palette.EXECUTION}}
 """What is not selected looks as it did."""
 
 _LABELS_UP_TO: Final = 36

@@ -35,6 +35,9 @@ def render() -> None:
         parts.showing((number - 1) * _PAGE_SIZE, len(page.groups), total.tasks, "task")
         st.caption(f"with {words.count(total.findings, 'finding')}", width="content")
         _muted(where, total.muted)
+        if view.queries.new_violations(view.at, view.window):
+            newest = max(row.id for row in total.groups[0].findings)
+            noting.button_for_all(view, where.rules, newest)
     for group in page.groups:
         _group(view, group)
 
@@ -98,8 +101,7 @@ def _set_muted(choice: str) -> None:
 
 def _whole_runs(view: View) -> None:
     """What is muted beyond one task has no other place to be undone at."""
-    notes = [note for note in view.queries.notes(view.at) if note.task is None]
-    for note in notes:
+    for note in filter(noting.is_wide_mute, view.queries.notes(view.at)):
         if note.run is None or view.window.run in (None, note.run):
             noting.line(view, note)
 

@@ -12,6 +12,7 @@ from a2a_fencing_dashboard.store.protocol import FindingRow, Overview
 from a2a_fencing_dashboard.ui import frames, palette, parts, scope, words
 from a2a_fencing_dashboard.ui.charts.rates import rates
 from a2a_fencing_dashboard.ui.parts import Figure
+from a2a_fencing_dashboard.ui.queries import is_silent
 from a2a_fencing_dashboard.ui.verdict import judge
 from a2a_fencing_dashboard.ui.view import View, current
 
@@ -29,6 +30,9 @@ def render() -> None:
     _numbers(overview)
     _rates(view)
     parts.heading("Replicas")
+    if view.replicas and all(is_silent(row, view.now) for row in view.replicas):
+        last = max(row.last_seen_unix_nano for row in view.replicas)
+        parts.nobody_reports(view.settings, words.when(last, view.now, view.zone))
     st.dataframe(
         frames.colored(
             frames.replicas(view.replicas, view.names_apart, view.now, view.zone), ("alive",)

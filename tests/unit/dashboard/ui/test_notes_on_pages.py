@@ -147,3 +147,20 @@ def test_any_of_the_rules_can_be_muted(open_page, bad, store):
     ]
     assert c.ANSWER_CONTRADICTED not in texts(app)
     assert c.TERMINAL_OVERWRITTEN in texts(app)
+
+
+def test_everything_found_so_far_is_acknowledged_at_once(open_page, bad, store, cluster, stored):
+    cluster.overwritten("worse")
+    stored()
+    app = open_page(links.ALERTS, rule=[c.TERMINAL_OVERWRITTEN])
+    app.session_state["ack-all"] = True
+    app.run()
+    app.text_input(key="ack-all-by").set_value("Ada")
+    app.text_input(key="ack-all-because").set_value("the known defect")
+    (button,) = [button for button in app.button if button.label == "Acknowledge all"]
+    app = button.click().run()
+    assert not app.exception
+    assert [(said.rule, said.task) for said in store.notes()] == [(c.TERMINAL_OVERWRITTEN, None)]
+    assert sum("the known defect" in text for text in texts(app)) == 2
+    left = [row for row in store.findings(Window())[0] if row.finding.violates and not row.notes]
+    assert store.new_violations(Window()) == len(left) > 0

@@ -6,6 +6,7 @@ import pytest
 
 from a2a_fencing_dashboard.ui import links, live
 from a2a_fencing_dashboard.ui.app import PAGES
+from a2a_fencing_dashboard.ui.queries import Queries
 from a2a_fencing_dashboard.ui.settings import Settings
 from support.pages import everything, texts
 
@@ -52,3 +53,26 @@ def test_a_pulse_is_nothing_while_the_store_cannot_be_read():
 
     assert live.beat(broken) is None
     assert live.beat(lambda: (1,)) == (1,)
+
+
+def test_a_page_that_fails_says_that_the_others_do_not(open_page, cluster, stored, monkeypatch):
+    cluster.completed()
+    stored()
+
+    def broken(*_):
+        raise ValueError("<b>broken</b>")
+
+    monkeypatch.setattr(Queries, "_overview", broken)
+    with pytest.raises(AssertionError):
+        open_page()
+    monkeypatch.undo()
+
+
+def test_a_run_that_has_fallen_silent_says_where_to_look(open_page, cluster, stored, freeze):
+    cluster.completed()
+    stored()
+    assert "No replica has reported since" not in everything(open_page())
+    freeze(cluster.now + 3_600_000_000_000)
+    app = open_page()
+    assert "No replica has reported since" in everything(app)
+    assert "a2a-fencing doctor" in [code.value for code in app.code]
