@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from a2a_fencing import conventions as c
 from a2a_fencing.checker import Changes, Checker, Finding
 from a2a_fencing.facts import Fact, TaskKey
-from a2a_fencing.scoped import is_scoped, joined, names_of, scoped_from
+from a2a_fencing.scoped import joined, names_of, scoped_from, scoped_in
 from a2a_fencing_dashboard.store.protocol import (
     Batch,
     FindingChange,
@@ -144,9 +144,11 @@ class _Judge:
         before, self._cut_off = self._cut_off, self._checker.cut_off()
         return keys if self._cut_off == before else keys.union(self._checker.keys())
 
-    def _join(self, facts: Sequence[Fact]) -> list[Fact]:
+    def _join(self, facts: Sequence[Fact]) -> Sequence[Fact]:
         """Gives what resources tell to the tasks that it is about, where these have been heard of."""
-        names = {fact.task for fact in facts if fact.task is not None and is_scoped(fact.task)}
+        names = scoped_in(facts)
+        if not names:
+            return facts
         known = {self._names[name] for name in names if name in self._names}
         unknown = names - self._names.keys()
         if unknown:
@@ -197,10 +199,14 @@ class _Judge:
         return _as_changes(self._checker.load(past.facts, announced, now))
 
     def _hold(self, facts: Sequence[Fact]) -> None:
-        for place, count in Counter(_place(f.task) for f in facts if f.task is not None).items():
+        unnamed: set[TaskKey] = set()
+        for key, count in Counter(fact.task for fact in facts if fact.task is not None).items():
+            place = _place(key)
+            if key.incarnation or place not in self._held:
+                unnamed.add(key)
             self._held[place] = self._held.pop(place, 0) + count
             self._count += count
-        for name, key in names_of({fact.task for fact in facts if fact.task is not None}).items():
+        for name, key in names_of(unnamed).items():
             known = self._names.get(name)
             if known is None or known.incarnation < key.incarnation:
                 self._names[name] = key

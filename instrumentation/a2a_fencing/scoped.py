@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact, TaskKey
 
 _PREFIX: Final = "scope:"
@@ -63,12 +64,18 @@ def joined(facts: Iterable[Fact], known: Iterable[TaskKey] = ()) -> list[Fact]:
         known: Keys of tasks that are known besides.
     """
     facts = list(facts)
-    ids = {fact.task.task_id for fact in facts if fact.task is not None and is_scoped(fact.task)}
+    ids = {name.task_id for name in scoped_in(facts)}
     if not ids:
         return facts
     own = {fact.task for fact in facts if fact.task is not None} | set(known)
     names = names_of(key for key in own if key.task_id in ids)
     return [_renamed(fact, names) for fact in facts]
+
+
+def scoped_in(facts: Iterable[Fact]) -> set[TaskKey]:
+    """The resources' keys among those of these facts; resources tell of dispatches alone."""
+    keys = {fact.task for fact in facts if fact.kind == c.DISPATCH}
+    return {key for key in keys if key is not None and is_scoped(key)}
 
 
 def names_of(keys: Iterable[TaskKey]) -> dict[TaskKey, TaskKey]:
