@@ -142,7 +142,7 @@ class Checker:
         return _verdict(history, index, history.doubts(history.lives[index]))
 
     def cut_off(self) -> frozenset[str]:
-        """Replicas that fell silent without having said that they stop, and may have lost what came last."""
+        """Replicas that fell silent without saying that they stop; what they did last may be lost."""
         return frozenset(self._cluster.cut_off)
 
     def keys(self) -> Iterator[TaskKey]:
