@@ -85,7 +85,7 @@ def test_a_history_comes_back_as_the_same_task(open_page, dashboard, overwritten
     expect(live.locator(".st-key-story")).to_be_visible()
     history = downloaded(live, "OTLP JSON lines", tmp_path)
 
-    page = open_page(f"{dashboard}/open")
+    page = open_page(f"{dashboard}/files")
     page.locator("input[type=file]").set_input_files(history)
     page.get_by_role("link", name="Look at it").click()
     expect(page.get_by_text("History file, not live")).to_be_visible()

@@ -13,7 +13,7 @@ import streamlit as st
 from a2a_fencing_dashboard.store import StoreError, open_store
 from a2a_fencing_dashboard.store.protocol import Window
 from a2a_fencing_dashboard.ui import links, live, parts, scope, sources, view
-from a2a_fencing_dashboard.ui.pages import alerts, opening, overview, runs, task, tasks
+from a2a_fencing_dashboard.ui.pages import alerts, files, overview, runs, task, tasks
 from a2a_fencing_dashboard.ui.queries import Queries, is_silent
 from a2a_fencing_dashboard.ui.scope import Scope
 from a2a_fencing_dashboard.ui.settings import Settings
@@ -43,7 +43,7 @@ PAGES: Final[Mapping[str, Entry]] = {
     links.TASKS: Entry(tasks.render, "Tasks", "tasks"),
     links.ALERTS: Entry(alerts.render, "Alerts", "alerts"),
     links.RUNS: Entry(runs.render, "Runs", "runs"),
-    links.OPEN: Entry(opening.render, "Open", "open", needs_facts=False),
+    links.FILES: Entry(files.render, "Files", "files", needs_facts=False),
     links.TASK: Entry(task.render, "Task", "task", listed=False),
 }
 
@@ -65,7 +65,7 @@ def main() -> None:
         pulse = seen.pulse if isinstance(seen, View) else None
         live.watch(partial(_pulse, settings, selected), pulse, selected.every_s)
     if chosen is None:
-        parts.gone(pages[links.OPEN], sources.forget)
+        parts.gone(pages[links.FILES], sources.forget)
         return
     if isinstance(seen, StoreError):
         parts.unreadable(seen)

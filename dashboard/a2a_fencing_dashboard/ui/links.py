@@ -15,7 +15,7 @@ TASKS: Final = "tasks"
 TASK: Final = "task"
 ALERTS: Final = "alerts"
 RUNS: Final = "runs"
-OPEN: Final = "open"
+FILES: Final = "files"
 
 Query = dict[str, str | Sequence[str]]
 

@@ -116,6 +116,10 @@ class Queries:
         """A run to take along, at most so many of its facts."""
         return excerpt.of_run(self._store, label, most)
 
+    def whole_excerpt(self, most: int) -> excerpt.Excerpt:
+        """Everything to take along, at most so many facts."""
+        return excerpt.of_store(self._store, most)
+
     def close(self) -> None:
         """Closes the store."""
         self._store.close()

@@ -32,7 +32,7 @@ def figures(app):
 
 
 def test_an_uploaded_history_is_listed_and_can_be_closed(open_page, exported):
-    app = upload(open_page(links.OPEN), "task.jsonl", exported[1])
+    app = upload(open_page(links.FILES), "task.jsonl", exported[1])
     assert "task.jsonl (1)" in texts(app)
     next(button for button in app.button if button.label == "Close").click().run()
     assert "task.jsonl (1)" not in texts(app)
@@ -48,7 +48,7 @@ def test_an_uploaded_history_is_listed_and_can_be_closed(open_page, exported):
     ],
 )
 def test_a_bad_file_is_one_clear_message(open_page, exported, content, said):
-    app = upload(open_page(links.OPEN), "diary.txt", content)
+    app = upload(open_page(links.FILES), "diary.txt", content)
     assert not app.exception
     assert "This file cannot be opened." in everything(app)
     (message,) = [text for text in texts(app) if "diary.txt" in text]
@@ -59,7 +59,7 @@ def test_a_bad_file_is_one_clear_message(open_page, exported, content, said):
 
 def test_a_hostile_name_is_text(open_page, exported):
     hostile = "![x](http:~evil~y)<b>.jsonl"
-    app = upload(open_page(links.OPEN), hostile, exported[1])
+    app = upload(open_page(links.FILES), hostile, exported[1])
     assert f"{hostile} (1)" in texts(app)
     app = open_page(links.OVERVIEW, source=f"{hostile} (1)")
     assert hostile in texts(app)
@@ -70,7 +70,7 @@ def test_a_hostile_name_is_text(open_page, exported):
 def test_the_exported_task_has_the_same_page(open_page, exported):
     task, content = exported
     live = open_page(links.TASK, **task_query(task))
-    upload(open_page(links.OPEN), "task.jsonl", content)
+    upload(open_page(links.FILES), "task.jsonl", content)
     again = open_page(links.TASK, source="task.jsonl (1)", **task_query(task))
     assert "History file, not live" in everything(again)
     assert "History file, not live" not in everything(live)
@@ -82,14 +82,14 @@ def test_the_exported_task_has_the_same_page(open_page, exported):
 def test_an_opened_run_has_the_same_overview(open_page, exported, store):
     live = open_page(links.OVERVIEW)
     content = FORMATS["otlp"].write(of_run(store, "load-42", None))
-    upload(open_page(links.OPEN), "run.jsonl", content)
+    upload(open_page(links.FILES), "run.jsonl", content)
     again = open_page(links.OVERVIEW, source="run.jsonl (1)")
     assert [text for text in texts(again) if text != "run.jsonl"] == texts(live)
 
 
 def test_what_is_live_stays_apart(open_page, exported, store):
     before = store.data_version()
-    upload(open_page(links.OPEN), "task.jsonl", exported[1])
+    upload(open_page(links.FILES), "task.jsonl", exported[1])
     assert store.data_version() == before
 
 
@@ -102,7 +102,7 @@ def test_a_link_to_a_history_that_is_closed_shows_nothing_else(open_page, export
 
 
 def test_one_can_be_opened_while_nothing_has_arrived(open_page, store):
-    app = open_page(links.OPEN)
+    app = open_page(links.FILES)
     assert app.file_uploader
 
 
@@ -110,3 +110,11 @@ def test_a_dashboard_of_a_file_says_so(open_page, exported, store_url):
     app = open_page(links.OVERVIEW, Settings(store_url, history="run.jsonl"))
     assert "History file, not live" in everything(app)
     assert "run.jsonl" in texts(app)
+
+
+def test_everything_can_be_taken_along(open_page, exported):
+    app = open_page(links.FILES)
+    assert {button.label for button in app.get("download_button")} == {
+        form.title for form in FORMATS.values()
+    }
+    assert "13 facts" in texts(app)

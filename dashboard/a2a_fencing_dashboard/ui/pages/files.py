@@ -1,11 +1,14 @@
-"""Open: a history file from elsewhere, shown by the same pages."""
+"""Files: a history from elsewhere, shown by the same pages; and all that is here, to take along."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import streamlit as st
 
 from a2a_fencing_dashboard.histories import HistoryError
-from a2a_fencing_dashboard.ui import links, parts, sources, words
+from a2a_fencing_dashboard.store.protocol import Window
+from a2a_fencing_dashboard.ui import exporting, links, parts, sources, words
 from a2a_fencing_dashboard.ui.view import current
 
 
@@ -31,6 +34,20 @@ def render() -> None:
             st.markdown(":material/error: **This file cannot be opened.**")
             st.text(st.session_state["refused-file"])
     _list()
+    _take_along()
+
+
+def _take_along() -> None:
+    view = current()
+    total = view.queries.overview(view.at, Window()).facts
+    if not total:
+        return
+    parts.heading("Take everything along")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        exporting.menu(
+            partial(view.queries.whole_excerpt, exporting.MOST_FACTS), "all", total, key="all"
+        )
+        st.caption("A task and a run have a menu like this on their own pages.", width="content")
 
 
 def _open(name: str, content: bytes) -> None:
