@@ -52,7 +52,12 @@ def _started(row: RunRow, zone: str | None) -> datetime | None:
 
 
 def comparison(lines: Sequence[Line], rows: Sequence[RunRow]) -> Styler:
-    """One row a figure, a column a run; what it is about stands where that changes."""
+    """One row a figure, a column a run; what it is about stands where that changes.
+
+    Args:
+        lines: The figures.
+        rows: The runs; where it is one, there is nothing to compare.
+    """
     before = ("", *(line.about for line in lines))
     table: pd.DataFrame = pd.DataFrame(
         [
@@ -61,15 +66,18 @@ def comparison(lines: Sequence[Line], rows: Sequence[RunRow]) -> Styler:
                 "figure": line.name,
                 **{
                     f"{side} · {guard(row)}": value
-                    for side, row, value in zip(SIDES, rows, (line.first, line.second), strict=True)
+                    for side, row, value in zip(SIDES, rows, (line.first, line.second), strict=False)
                 },
-                "difference": line.change,
-                "that is": _SIGNS[line.judgement],
+                **(
+                    {"difference": line.change, "that is": _SIGNS[line.judgement]}
+                    if len(rows) > 1
+                    else {}
+                ),
             }
             for line, above in zip(lines, before, strict=False)
         ]
     )
-    styled: Styler = table.style.map(_sign_style, subset=["that is"])
+    styled: Styler = table.style.map(_sign_style, subset=["that is"] if len(rows) > 1 else [])
     return styled
 
 

@@ -58,16 +58,19 @@ def _chosen(view: View) -> list[RunRow]:
     shown shows the same when there are newer runs.
     """
     labels = view.queries.runs(view.at)
-    usual = dict(zip(("b", "a"), labels, strict=False))
+    usual = {"a": labels[min(1, len(labels) - 1)], "b": labels[0]}
     with st.container(key="filters", horizontal=True, vertical_alignment="bottom"):
-        for key, title in (("a", "First run"), ("b", "Second run")):
-            if key not in st.session_state:
+        sides = (("a", "First run"), ("b", "Second run"))[: len(labels)]
+        for key, title in sides:
+            # What was chosen may be of another source.
+            if st.session_state.get(key) not in labels:
                 asked = st.query_params.get(key)
-                st.session_state[key] = asked if asked in labels else usual.get(key, labels[0])
+                st.session_state[key] = asked if asked in labels else usual[key]
             st.selectbox(title, labels, key=key, width=380)
             st.query_params[key] = st.session_state[key]
-        st.button("Swap", icon=":material/swap_horiz:", type="tertiary", on_click=_swap)
-    wanted: list[str] = [st.session_state["a"], st.session_state["b"]]
+        if len(sides) > 1:
+            st.button("Swap", icon=":material/swap_horiz:", type="tertiary", on_click=_swap)
+    wanted: list[str] = [st.session_state[key] for key, _ in sides]
     found, _ = view.queries.run_rows(view.at, tuple(dict.fromkeys(wanted)))
     by_label = {row.label: row for row in found}
     return [by_label[label] for label in wanted]
@@ -83,15 +86,15 @@ def _compared(view: View, rows: Sequence[RunRow]) -> None:
     for column, run, name in zip(st.columns(len(runs)), runs, run_frames.SIDES, strict=False):
         with column:
             _header(view, run, name)
-    if len(runs) < 2:
-        return
+    if len(runs) == 1:
+        st.caption("A second run, under another label, will stand beside it.")
     st.dataframe(
-        run_frames.comparison(compare(*runs), rows),
+        run_frames.comparison(compare(runs[0], runs[-1]), rows),
         hide_index=True,
         key="comparison",
         height="content",
         column_config=_comparison_columns(rows),
-        alt="Figures of both runs and the difference between them",
+        alt="Figures of the runs and the difference between them",
     )
     st.caption(
         f"Whole runs, whatever the time range. Medians and p99 are accurate to ±{ACCURACY:.0%} of their"
@@ -180,7 +183,7 @@ def _comparison_columns(rows: Sequence[RunRow]) -> dict[str, Any]:
     return {
         "about": st.column_config.TextColumn(width=100),
         "figure": st.column_config.TextColumn(width=200),
-        **{f"{side} · {guard(row)}": number for side, row in zip(run_frames.SIDES, rows, strict=True)},
+        **{f"{side} · {guard(row)}": number for side, row in zip(run_frames.SIDES, rows, strict=False)},
         "difference": st.column_config.TextColumn(alignment="right", width=150),
         "that is": st.column_config.TextColumn(width=90),
     }

@@ -32,11 +32,11 @@ def test_a_task_is_offered_in_every_format(open_page, cluster, stored, not_asked
     assert "11 facts" in texts(app)
 
 
-def test_both_runs_are_offered(open_page, cluster, stored, not_asked):
+def test_a_run_is_offered(open_page, cluster, stored, not_asked):
     cluster.overwritten()
     stored()
     app = open_page(links.RUNS)
-    assert len(app.get("download_button")) == 2 * len(FORMATS)
+    assert len(app.get("download_button")) == len(FORMATS)
 
 
 def test_a_part_is_called_one_and_has_no_report(open_page, cluster, stored, monkeypatch):

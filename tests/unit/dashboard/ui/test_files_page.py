@@ -9,6 +9,7 @@ from a2a_fencing_dashboard.exports.formats import FORMATS
 from a2a_fencing_dashboard.ui import links, sources
 from a2a_fencing_dashboard.ui.settings import Settings
 from support.pages import everything, task_query, texts
+from support.reports import Cluster
 
 
 @pytest.fixture
@@ -85,6 +86,21 @@ def test_an_opened_run_has_the_same_overview(open_page, exported, store):
     upload(open_page(links.FILES), "run.jsonl", content)
     again = open_page(links.OVERVIEW, source="run.jsonl (1)")
     assert [text for text in texts(again) if text != "run.jsonl"] == texts(live)
+
+
+def test_the_runs_are_those_of_the_source(open_page, exported, cluster, store):
+    upload(open_page(links.FILES), "task.jsonl", exported[1])
+    other = Cluster("later")
+    other.a, other.b = other.replica("api-0", "a2"), other.replica("api-1", "b2")
+    other.completed("t9")
+    other.heartbeats()
+    other.commit(store)
+    app = open_page(links.RUNS)
+    assert {"A: load-42", "B: later"} <= set(texts(app))
+    app.selectbox(key="a").select("later").run()
+    app.selectbox(key=sources.SOURCE).select("task.jsonl (1)").run()
+    assert not app.exception
+    assert "A: load-42" in texts(app)
 
 
 def test_what_is_live_stays_apart(open_page, exported, store):

@@ -91,7 +91,8 @@ def test_one_run_is_shown_alone(open_page, cluster, stored):
     stored()
     app = open_page(links.RUNS)
     assert list(table(app, "run")["run"]) == ["load-42"]
-    assert not app.exception
+    assert list(table(app, "figure").columns) == ["about", "figure", "A · guard off"]
+    assert [box.label for box in app.selectbox if "run" in box.label] == ["First run"]
 
 
 def test_without_a_label_there_is_no_run(open_page, cluster, stored):
