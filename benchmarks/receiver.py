@@ -291,7 +291,7 @@ def unjudged(store: Any) -> Any:
     class Unjudged(Ingest):
         def __init__(self) -> None:
             super().__init__(store)
-            self._judge.add = lambda facts, now: ([], {})  # type: ignore[method-assign]
+            self._judge.add = lambda facts, now: (facts, [], {}, {})  # type: ignore[method-assign]
 
     return Unjudged()
 
