@@ -82,7 +82,8 @@ def count(page) -> int:
 
 def fill(page, label: str, by: str, because: str) -> None:
     """Takes a note of the topmost task that has none."""
-    page.locator("[data-testid=stPopoverButton]", has_text=label).first.click()
+    alerts = page.locator("[class*=st-key-alert-]")
+    alerts.locator("[data-testid=stPopoverButton]", has_text=label).first.click()
     page.get_by_label("Your name").fill(by)
     page.get_by_label("Reason").fill(because)
     page.locator("[data-testid=stForm]").get_by_role("button", name=label).click()

@@ -100,8 +100,11 @@ def _page(entry: Entry) -> st.Page:
 def _look(settings: Settings, pages: Mapping[str, st.Page]) -> View:
     queries = _queries(settings.store_url, settings.history is None)
     selected = scope.select(queries.runs(queries.version()), sources.selected())
-    pulse = _pulse(settings, selected)
-    at, window, _ = pulse
+    before = view.last()
+    if live.writing() and before and (before.queries, before.scope) == (queries, selected):
+        at, window, pulse = before.at, before.window, before.pulse
+    else:
+        at, window, _ = pulse = _pulse(settings, selected)
     zone = None if selected.zone == scope.UTC else st.context.timezone
     return View(queries, at, queries.now(), selected, window, zone, settings, pages, pulse)
 

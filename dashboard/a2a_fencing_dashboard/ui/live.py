@@ -14,8 +14,10 @@ from a2a_fencing_dashboard.ui.words import ago
 Pulse = tuple[object, ...] | None
 """What a page depends on, besides its URL; None while the store cannot be read."""
 
+FORM: Final = "form-"
+"""How the key of each element begins that is open while somebody fills in a form."""
+
 _PAUSED: Final = "paused"
-_HELD: Final = "a2a_fencing_held"
 _CHANGED: Final = "a2a_fencing_changed"
 
 
@@ -27,9 +29,10 @@ def beat(pulse: Callable[[], Pulse]) -> Pulse:
         return None
 
 
-def hold() -> None:
-    """Keeps the page as it is until it is drawn without a call of this: somebody is writing in it."""
-    st.session_state[_HELD] = True
+def writing() -> bool:
+    """Whether a form is open: the page must not change under the pen."""
+    state = st.session_state
+    return any(str(key).startswith(FORM) and state[key] is True for key in state)
 
 
 def watch(pulse: Callable[[], Pulse], drawn: Pulse, every_s: float) -> None:
@@ -42,7 +45,6 @@ def watch(pulse: Callable[[], Pulse], drawn: Pulse, every_s: float) -> None:
         drawn: The pulse that the page was drawn with.
         every_s: Seconds from one look to the next.
     """
-    st.session_state[_HELD] = False
     st.fragment(_watch, run_every=every_s)(pulse, drawn)
 
 
@@ -51,7 +53,7 @@ def _watch(pulse: Callable[[], Pulse], drawn: Pulse) -> None:
     with st.container(horizontal=True, vertical_alignment="center", width="content", key="live"):
         paused = st.toggle("Pause", key=_PAUSED)
         stale = beat(pulse) != drawn
-        held = st.session_state.get(_HELD, False)
+        held = writing()
         if stale and not (paused or held):
             st.rerun()
         if paused or held:

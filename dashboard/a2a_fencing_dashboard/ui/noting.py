@@ -43,13 +43,13 @@ def buttons(view: View, task: TaskKey, rows: Sequence[FindingRow]) -> None:
         _form(
             "Acknowledge",
             _SEEN_ICON,
-            f"ack-{name}",
+            f"{live.FORM}ack-{name}",
             "Seen. It stays listed and no longer counts as new; what happens later does.",
             partial(view.actions.acknowledge, task, new),
         )
     loud = words.gravest_first({row.finding.rule for row in violations if not row.muted})
     if loud:
-        _mute_form(view, task, loud, {row.run for row in violations}, f"mute-{name}")
+        _mute_form(view, task, loud, {row.run for row in violations}, f"{live.FORM}mute-{name}")
 
 
 def button_for_all(view: View, rules: Collection[str], upto: int) -> None:
@@ -59,7 +59,7 @@ def button_for_all(view: View, rules: Collection[str], upto: int) -> None:
     _form(
         "Acknowledge all",
         _SEEN_ICON,
-        "ack-all",
+        f"{live.FORM}ack-all",
         "Everything found so far: what happens later counts as new.",
         partial(view.actions.acknowledge_all, upto, rules=rules, run=run),
         lambda: st.text(f"{', '.join(rules) if rules else 'every rule'}, {where}, at any time"),
@@ -81,7 +81,8 @@ def _mute_form(view: View, task: TaskKey, rules: Sequence[str], runs: set[str | 
     def choices() -> None:
         st.selectbox("Rule", rules, key=f"{tag}-rule")
         wide = [_EVERYWHERE] if run is None else [f"every task of run {words.shown(run, 40)}"]
-        st.radio("In", [_THIS_TASK, *wide], key=f"{tag}-where", horizontal=True)
+        # Not a row of radio buttons: their labels are interpreted as Markdown.
+        st.selectbox("In", [_THIS_TASK, *wide], key=f"{tag}-where")
 
     run = next(iter(runs), None) if len(runs) == 1 else None
     about = "Hidden from the lists, also what may follow. The verdict stays what it is."
@@ -99,8 +100,6 @@ def _form(
     form = st.popover(label, icon=icon, type="tertiary", key=tag, on_change="rerun")
     if not form.open:
         return
-    # Whoever writes a reason must not have the page change under the pen.
-    live.hold()
     with form, st.form(f"{tag}-form", border=False):
         st.caption(about)
         if choices:

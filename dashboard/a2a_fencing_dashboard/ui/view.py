@@ -71,6 +71,12 @@ def enter(view: View) -> None:
     st.session_state[_KEY] = view
 
 
+def last() -> View | None:
+    """The view of the page that ran before in this session."""
+    view = st.session_state.get(_KEY)
+    return view if isinstance(view, View) else None
+
+
 def current() -> View:
     """The view of the page that runs."""
     view = st.session_state[_KEY]

@@ -28,7 +28,7 @@ LABELS = {"ack": "Acknowledge", "mute": "Mute"}
 
 def write(app, kind, task, by, because):
     """Opens a form as a click does, fills it in and sends it."""
-    name = f"{kind}-{noting.tag(task.key)}"
+    name = f"form-{kind}-{noting.tag(task.key)}"
     app.session_state[name] = True
     app.run()
     app.text_input(key=f"{name}-by").set_value(by)
@@ -133,11 +133,11 @@ def test_what_is_muted_in_another_run_is_not_of_this_one(open_page, bad, store):
 
 def test_any_of_the_rules_can_be_muted(open_page, bad, store):
     app = open_page(links.ALERTS)
-    name = f"mute-{noting.tag(bad.key)}"
+    name = f"form-mute-{noting.tag(bad.key)}"
     app.session_state[name] = True
     app.run()
     app.selectbox(key=f"{name}-rule").select(c.ANSWER_CONTRADICTED)
-    app.radio(key=f"{name}-where").set_value("every task of run load-42")
+    app.selectbox(key=f"{name}-where").select("every task of run load-42")
     app.text_input(key=f"{name}-by").set_value("Ada")
     app.text_input(key=f"{name}-because").set_value("known")
     (button,) = [button for button in app.button if button.label == "Mute"]
@@ -153,10 +153,10 @@ def test_everything_found_so_far_is_acknowledged_at_once(open_page, bad, store, 
     cluster.overwritten("worse")
     stored()
     app = open_page(links.ALERTS, rule=[c.TERMINAL_OVERWRITTEN])
-    app.session_state["ack-all"] = True
+    app.session_state["form-ack-all"] = True
     app.run()
-    app.text_input(key="ack-all-by").set_value("Ada")
-    app.text_input(key="ack-all-because").set_value("the known defect")
+    app.text_input(key="form-ack-all-by").set_value("Ada")
+    app.text_input(key="form-ack-all-because").set_value("the known defect")
     (button,) = [button for button in app.button if button.label == "Acknowledge all"]
     app = button.click().run()
     assert not app.exception
@@ -164,3 +164,15 @@ def test_everything_found_so_far_is_acknowledged_at_once(open_page, bad, store, 
     assert sum("the known defect" in text for text in texts(app)) == 2
     left = [row for row in store.findings(Window())[0] if row.finding.violates and not row.notes]
     assert store.new_violations(Window()) == len(left) > 0
+
+
+def test_what_arrives_waits_until_the_form_is_closed(open_page, bad, cluster, stored):
+    app = open_page(links.ALERTS)
+    name = f"form-mute-{noting.tag(bad.key)}"
+    app.session_state[name] = True
+    app.run()
+    cluster.overwritten("later")
+    stored()
+    assert "later" not in texts(app.run())
+    app.session_state[name] = False
+    assert "later" in texts(app.run())
