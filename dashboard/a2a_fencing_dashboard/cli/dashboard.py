@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from a2a_fencing_dashboard.alerts.settings import AlertSettings
 from a2a_fencing_dashboard.cli import alerting, options
@@ -13,6 +15,9 @@ from a2a_fencing_dashboard.cli.extras import require
 from a2a_fencing_dashboard.histories import HistoryError
 from a2a_fencing_dashboard.histories.opening import open_history
 from a2a_fencing_dashboard.services import base_url, start_dashboard, start_receiver
+
+_OF_A_FILE: Final = frozenset({"history", "host", "port", "token", "jaeger_url"})
+"""Options that go with --open."""
 
 
 @click.command()
@@ -48,6 +53,7 @@ def dashboard(
     """
     require("dashboard", "starlette", "streamlit")
     if history is not None:
+        _refuse_what_takes_in()
         return _show(history, host, port, token, jaeger_url)
     options.check_store(store_url)
     otlp_port = options.chosen_port(host, otlp_port, option="--otlp-port")
@@ -78,6 +84,19 @@ def dashboard(
         click.echo("Ctrl-C ends both")
         supervisor.wait()
     return 0
+
+
+def _refuse_what_takes_in() -> None:
+    """Of options that concern what arrives, none goes with a file.
+
+    Raises:
+        click.UsageError: One was given.
+    """
+    context = click.get_current_context()
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name not in _OF_A_FILE:
+            raise click.UsageError(f"--open: nothing is taken in, so {option.opts[0]} has no effect")
 
 
 def _show(path: Path, host: str, port: int, token: str | None, jaeger_url: str | None) -> int:

@@ -32,3 +32,20 @@ def test_a_file_that_is_no_history_is_one_line(
 def test_a_file_that_is_missing_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dashboard", "--open", "/nowhere.jsonl"]) == 2
     assert "'/nowhere.jsonl' does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--store", "sqlite:///facts.sqlite"),
+        ("--otlp-port", "4319"),
+        ("--forward", "http://127.0.0.1:4320"),
+        ("--alert-webhook", "http://127.0.0.1:4321"),
+    ],
+)
+def test_what_takes_facts_in_does_not_go_with_a_file(
+    tmp_path: Path, option: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run.jsonl").write_text("{}")
+    assert main(["dashboard", "--open", str(tmp_path / "run.jsonl"), *option]) == 2
+    assert f"so {option[0]} has no effect" in capsys.readouterr().err
