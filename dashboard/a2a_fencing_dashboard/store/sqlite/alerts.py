@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -36,11 +37,8 @@ def rows(
 ) -> list[FindingRow]:
     """A page of findings, newest first."""
     condition, parameters = _where(window, where)
-    return _rows(
-        db,
-        f"WHERE {condition} ORDER BY finding.id DESC LIMIT ? OFFSET ?",
-        [*parameters, limit, offset],
-    )
+    selection = f"WHERE {condition} ORDER BY finding.id DESC LIMIT ? OFFSET ?"
+    return [row for _, row in _rows(db, selection, [*parameters, limit, offset])]
 
 
 def count(db: sqlite3.Connection, window: Window, where: FindingFilter) -> int:
@@ -51,7 +49,8 @@ def count(db: sqlite3.Connection, window: Window, where: FindingFilter) -> int:
 
 def of_task(db: sqlite3.Connection, task: int) -> list[FindingRow]:
     """The findings of the task with this row id, most severe first."""
-    return _rows(db, f"WHERE finding.task = ? ORDER BY {sql.SEVERITY_ORDER}, finding.id", [task])
+    selection = f"WHERE finding.task = ? ORDER BY {sql.SEVERITY_ORDER}, finding.id"
+    return [row for _, row in _rows(db, selection, [task])]
 
 
 def page(
@@ -71,19 +70,15 @@ def page(
         " JOIN task ON task.id = found.task ORDER BY newest DESC",
         [*parameters, limit, offset],
     ).fetchall()
-    groups = [
-        TaskAlerts(
-            TaskKey(*key),
-            tuple(
-                _rows(
-                    db,
-                    f"WHERE finding.task = ? AND {condition} ORDER BY finding.id DESC",
-                    [task, *parameters],
-                )
-            ),
-        )
-        for task, *key in chosen
-    ]
+    listed = _rows(
+        db,
+        f"WHERE finding.task IN ({sql.marks(chosen)}) AND {condition} ORDER BY finding.id DESC",
+        [*(task for task, *_ in chosen), *parameters],
+    )
+    by_task: defaultdict[int, list[FindingRow]] = defaultdict(list)
+    for task, row in listed:
+        by_task[task].append(row)
+    groups = [TaskAlerts(TaskKey(*key), tuple(by_task[task])) for task, *key in chosen]
     return AlertPage(tuple(groups), tasks, found, muted)
 
 
@@ -128,12 +123,15 @@ def _number(db: sqlite3.Connection, statement: str, parameters: Sequence[Any]) -
     return int(db.execute(statement, parameters).fetchone()[0])
 
 
-def _rows(db: sqlite3.Connection, selection: str, parameters: Sequence[Any]) -> list[FindingRow]:
+def _rows(
+    db: sqlite3.Connection, selection: str, parameters: Sequence[Any]
+) -> list[tuple[int, FindingRow]]:
+    """Findings with the row ids of their tasks."""
     found = db.execute(
-        f"SELECT {sql.FINDING_COLUMNS} FROM {sql.FINDING_TABLES} {selection}", parameters
+        f"SELECT {sql.FINDING_COLUMNS}, finding.task FROM {sql.FINDING_TABLES} {selection}", parameters
     ).fetchall()
     said = notes.of(db, [row[0] for row in found])
-    return [replace(_row(row), notes=said.get(row[0], ())) for row in found]
+    return [(row[-1], replace(_row(row), notes=said.get(row[0], ()))) for row in found]
 
 
 def _row(row: tuple[Any, ...]) -> FindingRow:
