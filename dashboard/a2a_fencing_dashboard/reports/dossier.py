@@ -20,6 +20,12 @@ LONGEST_LINE: Final = 600
 _LONGEST_NAME: Final = 40
 _SEVERITIES: Final = (c.CRITICAL, c.WARNING, c.INFO)
 
+_GUARDS: Final[Mapping[frozenset[bool], str]] = {
+    frozenset({True}): "guard on",
+    frozenset({False}): "guard off",
+    frozenset({True, False}): "guard on some replicas only",
+}
+
 _TaskId = tuple[str, str, str]
 
 
@@ -107,6 +113,15 @@ class Dossier:
             for fact in self._heartbeats
             if fact.replica_name
         }
+
+    @cached_property
+    def runs(self) -> Mapping[str, str]:
+        """Label of each run -> whether its replicas enforce, in words."""
+        guards: dict[str, set[bool]] = {}
+        for fact in self._heartbeats:
+            if fact.run:
+                guards.setdefault(shown(fact.run, _LONGEST_NAME), set()).add(bool(fact.guard))
+        return {run: _GUARDS[frozenset(held)] for run, held in guards.items()}
 
     @cached_property
     def cases(self) -> tuple[TaskCase, ...]:

@@ -170,6 +170,8 @@ def counts(facts: Iterable[Fact]) -> Iterator[tuple[int, str, str, int]]:
         ]
     )
     for (second, kind, outcome, reason, phase), count in alike.items():
+        if kind == c.OMITTED:
+            continue
         yield second, FACTS, "", count
         if kind == c.WRITE:
             yield second, WRITES, "", count

@@ -29,6 +29,7 @@ from a2a_fencing_dashboard.ui.words import VERDICT_WORDS, replica_name, shown
 # At most so many violated tasks are told in full, and tasks in doubt are listed.
 _MOST_TASKS: Final = 25
 _MOST_DOUBTS: Final = 100
+_MOST_RUNS: Final = 5
 
 _FILES: Final = "a2a_fencing_dashboard.reports.html"
 
@@ -67,6 +68,7 @@ def as_html(dossier: Dossier, told: TaskKey | None = None) -> str:
         glyph=palette.VERDICTS[dossier.verdict].glyph,
         summary=dossier.summary(),
         period=_period(dossier),
+        runs=[f"run {run}, {guard}" for run, guard in dossier.runs.items()][:_MOST_RUNS],
         version=metadata.version("a2a-fencing"),
         replicas=_replicas(dossier),
         gaps=[dossier.gap(gap) for gap in dossier.report.gaps],

@@ -224,3 +224,16 @@ def test_one_task_of_a_dashboard(cluster: Cluster) -> None:
     report = Report(findings, verdicts={findings[0].task: c.VIOLATED})
     text = Page(as_html(Dossier.of(own, report))).text
     assert "3 findings on 1 of 1 task" in text
+
+
+def test_it_names_the_runs_and_whether_they_were_guarded() -> None:
+    bare, mixed = Cluster("bare"), Cluster(f"mixed {HOSTILE[:30]}")
+    bare.heartbeats()
+    mixed.a = mixed.replica("api-0", "other-a")
+    mixed.b = mixed.replica("api-1", "other-b")
+    mixed.a.heartbeat(guard=True)
+    mixed.b.heartbeat()
+    facts = [*bare.facts, *mixed.facts]
+    page = Page(as_html(Dossier.of(facts, check(facts))))
+    assert "run bare, guard off" in page.text
+    assert f"run mixed {HOSTILE[:30]}, guard on some replicas only" in page.text
