@@ -448,6 +448,30 @@ MUTANTS = (
         "if due is not None and (False or",
     ),
     Mutant(
+        "doubt: a silent replica lost nothing of tasks it told nothing of",
+        "doubts.py",
+        "elif cluster.may_use(replica, life.key.store) and (",
+        "elif False and (",
+    ),
+    Mutant(
+        "doubt: a silent replica may have used any store",
+        "cluster.py",
+        "return store in stores or not stores",
+        "return True",
+    ),
+    Mutant(
+        "doubt: also what was at rest before",
+        "doubts.py",
+        "fell - _CLOCKS_APART_NS <= newest <=",
+        "newest <=",
+    ),
+    Mutant(
+        "doubt: also what went on after",
+        "doubts.py",
+        "<= newest <= fell + cluster.heartbeat(replica) + _CLOCKS_APART_NS",
+        "<= newest",
+    ),
+    Mutant(
         "filing: a terminal write is nothing to judge",
         "incarnation.py",
         "if state != write.base_state or state in c.TERMINAL_STATES:",

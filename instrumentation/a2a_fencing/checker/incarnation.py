@@ -12,6 +12,7 @@ from typing import NamedTuple
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.answers import Answers
 from a2a_fencing.checker.dispatches import Dispatches
+from a2a_fencing.checker.endings import Endings
 from a2a_fencing.checker.executions import Executions
 from a2a_fencing.checker.landing import Indeterminate
 from a2a_fencing.checker.sequence import Sequence
@@ -22,7 +23,6 @@ from a2a_fencing.checker.versions import (
     Versions,
     after,
     by_number,
-    executes,
 )
 from a2a_fencing.facts import Fact, TaskKey
 
@@ -62,9 +62,7 @@ class Incarnation:
     Attributes:
         versions: What a versioned store holds.
         sequence: Writes that got no version.
-        terminal: The first terminal write of each replica, by its executor or not, versioned or not.
-        terminal_seen: The first fact by which each replica can have known a terminal state.
-        terminal_versions: The lowest version of each terminal state that was stored.
+        endings: The terminal states it has had.
         stale_base: The refused write with the highest base that a rival had moved on from.
         last_by_executor: The accepted write of an executor with the highest version.
         gave_up: The latest refused attempt of a consumer to record that its execution had failed.
@@ -86,6 +84,7 @@ class Incarnation:
         "dispatches",
         "earlier",
         "ended",
+        "endings",
         "executions",
         "gave_up",
         "indeterminate",
@@ -94,9 +93,6 @@ class Incarnation:
         "last_by_executor",
         "sequence",
         "stale_base",
-        "terminal",
-        "terminal_seen",
-        "terminal_versions",
         "versions",
         "whole",
     )
@@ -115,9 +111,7 @@ class Incarnation:
         self.executions = _NO_EXECUTIONS
         self.dispatches = _NO_DISPATCHES
         self.indeterminate = _ALL_DETERMINATE
-        self.terminal: dict[tuple[str, bool, bool], Fact] = {}
-        self.terminal_seen: dict[str, Fact] = {}
-        self.terminal_versions: dict[str, Known] = {}
+        self.endings = Endings()
         self.stale_base: Fact | None = None
         self.last_by_executor: Fact | None = None
         self.gave_up: Fact | None = None
@@ -295,9 +289,10 @@ class Incarnation:
                 self._saw(author, read)
             self._sight(read, n, version)
         if state in c.TERMINAL_STATES:
-            self._see_terminal(read, n)
+            if self.endings.see(read, n):
+                self._dirty_dispatches()
             if version is not None:
-                self._lowest_terminal(state, version)
+                self.endings.store(state, version)
 
     def _unversioned_read(self, read: Fact, n: int) -> None:
         if self.sequence is _NO_SEQUENCE:
@@ -336,26 +331,7 @@ class Incarnation:
                 self._dirty_around(after_it, depth - 1)
 
     def _ended(self, write: Fact, n: int, version: Known | None) -> None:
-        by = (write.replica, executes(write), version is not None)
-        known = self.terminal.get(by)
-        if known is None or after(known.version, version) or (known.version == version and n < known.n):
-            self.terminal[by] = write
-            self._dirty_dispatches()
-        elif any(seen.version == version for seen in self.terminal_seen.values()):
-            self._dirty_dispatches()
-        if version is not None and write.state is not None:
-            self._lowest_terminal(write.state, version)
-        self._see_terminal(write, n)
-
-    def _lowest_terminal(self, state: str, version: Known) -> None:
-        known = self.terminal_versions.get(state)
-        if known is None or after(known, version):
-            self.terminal_versions[state] = version
-
-    def _see_terminal(self, fact: Fact, n: int) -> None:
-        known = self.terminal_seen.get(fact.replica)
-        if known is None or n < known.n:
-            self.terminal_seen[fact.replica] = fact
+        if self.endings.write(write, n, version):
             self._dirty_dispatches()
 
     # --- executions and dispatches ---

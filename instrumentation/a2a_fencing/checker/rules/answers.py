@@ -68,7 +68,7 @@ def _contradiction(
             return
         stored = True
     else:
-        stored = answer.state in life.terminal_versions
+        stored = answer.state in life.endings.versions
     if not (stored or final.terminal):
         return
     verb = "ended" if final.terminal else "is"
@@ -102,7 +102,7 @@ def judge_streams(life: Incarnation, _: str, cluster: Cluster) -> Iterable[Concl
 
 
 def _cut(life: Incarnation, stream: Fact, final: Stored, cluster: Cluster) -> Iterable[Conclusion]:
-    seen = life.terminal_seen.get(stream.replica)
+    seen = life.endings.seen.get(stream.replica)
     by_order = seen is not None and seen.n < stream.n
     ended = seen if seen is not None and by_order else final.fact
     if not by_order and not (ended.replica != stream.replica and cluster.before(ended, stream)):

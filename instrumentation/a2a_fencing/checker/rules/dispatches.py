@@ -35,7 +35,7 @@ DOUBLE_EFFECT = Rule(
 def judge_attempt(life: Incarnation, attempt: Attempt, cluster: Cluster) -> Iterable[Conclusion]:
     """Compares the beginning of an attempt with the end of its task by another writer."""
     start = attempt.start
-    if start is None or not life.terminal_seen:
+    if start is None or not life.endings.seen:
         return ()
     by_order = _ended_by_order(life, start)
     ended = by_order or _ended_by_clocks(life, start, cluster)
@@ -76,7 +76,7 @@ def _ended_by_order(life: Incarnation, start: Fact) -> Fact | None:
         if (ended.replica == start.replica and ended.n < start.n)
         or at_or_after(start.version, ended.version)
     ]
-    seen = life.terminal_seen.get(start.replica)
+    seen = life.endings.seen.get(start.replica)
     if seen is not None and seen.kind != c.WRITE and seen.n < start.n and not _may_be_own(life, seen):
         candidates.append(seen)
     return min(candidates, key=_when, default=None)
@@ -106,7 +106,7 @@ def _ends(life: Incarnation, start: Fact) -> list[Fact]:
     own = _own_end(life, start)
     return [
         write
-        for write in life.terminal.values()
+        for write in life.endings.written.values()
         if not (write.replica == start.replica and executes(write))
         and not (own is not None and _follows(write, own))
     ]
@@ -114,9 +114,8 @@ def _ends(life: Incarnation, start: Fact) -> list[Fact]:
 
 def _own_end(life: Incarnation, start: Fact) -> Fact | None:
     """The terminal state that the dispatching replica's executor wrote itself."""
-    writes = (
-        write for (replica, own, _), write in life.terminal.items() if own and replica == start.replica
-    )
+    written = life.endings.written.items()
+    writes = (write for (replica, own, _), write in written if own and replica == start.replica)
     return min((write for write in writes if write.n < start.n), key=by_number, default=None)
 
 

@@ -140,7 +140,7 @@ def _still_running(answer: Fact, life: Incarnation, cluster: Cluster) -> Iterato
     final = life.final()
     if final is None or final.terminal:
         return
-    stored = final.version is None or c.CANCELED in life.terminal_versions
+    stored = final.version is None or c.CANCELED in life.endings.versions
     yield Conclusion(
         INEFFECTIVE,
         "not terminal",
@@ -155,7 +155,7 @@ def _still_running(answer: Fact, life: Incarnation, cluster: Cluster) -> Iterato
 
 def _ran_on(answers: list[Fact], life: Incarnation, cluster: Cluster) -> Iterator[Conclusion]:
     """The executor wrote after the cancel's version, or returned of itself after the answer."""
-    canceled, last = life.terminal_versions.get(c.CANCELED), life.last_by_executor
+    canceled, last = life.endings.versions.get(c.CANCELED), life.last_by_executor
     if canceled is not None and last is not None and after(last.version, canceled):
         yield Conclusion(
             INEFFECTIVE,

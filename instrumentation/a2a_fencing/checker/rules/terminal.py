@@ -168,7 +168,7 @@ def judge_across_replicas(life: Incarnation, _: str, cluster: Cluster) -> Iterab
 
 def _first_per_replica(life: Incarnation) -> Iterable[Fact]:
     first: dict[str, Fact] = {}
-    for write in life.terminal.values():
+    for write in life.endings.written.values():
         known = first.get(write.replica)
         if write.version is None and (known is None or write.n < known.n):
             first[write.replica] = write
