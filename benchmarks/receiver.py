@@ -286,12 +286,12 @@ def stop_when_told(server: Any, pipe: Connection) -> None:
 
 def unjudged(store: Any) -> Any:
     """An ingest that stores without judging."""
-    from a2a_fencing_dashboard.ingest import Ingest
+    from a2a_fencing_dashboard.ingest import Ingest, _Judged
 
     class Unjudged(Ingest):
         def __init__(self) -> None:
             super().__init__(store)
-            self._judge.add = lambda facts, now: (facts, [], {}, {})  # type: ignore[method-assign]
+            self._judge.add = lambda facts, now: _Judged(facts, [], {}, {}, {})  # type: ignore[method-assign]
 
     return Unjudged()
 

@@ -71,14 +71,14 @@ class Ingest:
         new = list(by_id.values())
         now = self._clock()
         try:
-            facts, changes, verdicts, moved = self._judge.add(new, now)
-            if facts or spans or changes or verdicts:
-                self.store.commit(Batch(facts, spans, changes, verdicts, moved), now_unix_nano=now)
+            judged = self._judge.add(new, now)
+            if judged.facts or spans or judged.changes or judged.verdicts:
+                self.store.commit(_batch(judged, spans), now_unix_nano=now)
         except BaseException:
             # The checker has seen facts that are not stored.
             self._judge.reset()
             raise
-        self.concluded.update(_concluded(changes))
+        self.concluded.update(_concluded(judged.changes))
         return len(new)
 
     def pass_time(self) -> None:
@@ -98,12 +98,14 @@ class _Judged(NamedTuple):
         changes: Findings that appeared or no longer hold.
         verdicts: Of each task the facts concern; of all held ones when a replica fell silent.
         moved: What resources called tasks that have just become known, and the keys of these.
+        clocks: What was measured anew of the clocks of replicas.
     """
 
     facts: Sequence[Fact]
     changes: list[FindingChange]
     verdicts: dict[TaskKey, str]
     moved: dict[TaskKey, TaskKey]
+    clocks: dict[tuple[str, str], int | None]
 
 
 class _Judge:
@@ -118,6 +120,7 @@ class _Judge:
         """Forgets everything but what is stored."""
         self._checker = Checker()
         self._resumed = False
+        self._clocks: dict[tuple[str, str], int] = {}
         self._cut_off: frozenset[str] = frozenset()
         self._held: OrderedDict[TaskKey, int] = OrderedDict()
         self._names: dict[TaskKey, TaskKey] = {}
@@ -135,7 +138,16 @@ class _Judge:
         verdicts = {key: self._checker.verdict(key) for key in self._in_question(keys)}
         self._hold(facts)
         self._shrink()
-        return _Judged(facts, changes, verdicts, moved)
+        return _Judged(facts, changes, verdicts, moved, self._measured())
+
+    def _measured(self) -> dict[tuple[str, str], int | None]:
+        """What is known of the clocks now, where that differs from what is stored."""
+        before, now = self._clocks, self._checker.clock_bounds
+        if before == now:
+            return {}
+        self._clocks = dict(now)
+        news: dict[tuple[str, str], int | None] = dict.fromkeys(before.keys() - now.keys())
+        return news | {pair: bound for pair, bound in now.items() if before.get(pair) != bound}
 
     def _in_question(self, keys: set[TaskKey]) -> Iterable[TaskKey]:
         """Whose verdict may be another now: a replica that falls silent casts doubt on what it, or
@@ -157,6 +169,8 @@ class _Judge:
 
     def _resume(self, now: int) -> list[FindingChange]:
         """Tells the checker what the last one knew and may still have had to say."""
+        self._clocks = dict(self._store.clocks())
+        self._checker.assume_clocks(self._clocks)
         for report in self._store.reports():
             self._checker.resume(report.replica, report.received)
             self._checker.load(report.heartbeats, (), now)
@@ -219,6 +233,12 @@ class _Judge:
             self._names.pop(scoped_from(place), None)
             forgotten.append(place)
         self._checker.forget(forgotten)
+
+
+def _batch(judged: _Judged, spans: Sequence[Span]) -> Batch:
+    return Batch(
+        judged.facts, spans, judged.changes, judged.verdicts, moved=judged.moved, clocks=judged.clocks
+    )
 
 
 def _place(key: TaskKey) -> TaskKey:

@@ -46,6 +46,9 @@ class Batch:
 
     `moved` has what resources called a task that has become known, and its key: what is stored under the
     name becomes the task's.
+
+    `clocks` has how far the clock of the second of two replicas can be ahead of the first one's, ns,
+    where that was measured anew; None where it is no longer known.
     """
 
     facts: Sequence[Fact] = ()
@@ -53,6 +56,7 @@ class Batch:
     changes: Sequence[FindingChange] = ()
     verdicts: Mapping[TaskKey, str] = field(default_factory=dict)
     moved: Mapping[TaskKey, TaskKey] = field(default_factory=dict)
+    clocks: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +272,9 @@ class Store(Notebook, RunBook, Protocol):
 
     def reports(self) -> list[Reported]:
         """What a checker needs to know of every replica, to go on after a restart."""
+
+    def clocks(self) -> Mapping[tuple[str, str], int]:
+        """What was measured of the clocks of replicas, as `Batch.clocks` told it."""
 
     def commit(self, batch: Batch, *, now_unix_nano: int) -> None:
         """Stores a batch in one transaction; when this returns, it survives a kill."""

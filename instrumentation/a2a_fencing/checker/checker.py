@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker.announcer import Announcer, difference
+from a2a_fencing.checker.clocks import Pair
 from a2a_fencing.checker.cluster import Cluster, Topic
 from a2a_fencing.checker.exposure import Exposure
 from a2a_fencing.checker.fences import Fences
@@ -108,6 +109,15 @@ class Checker:
         restart, so that facts which are stored, but not loaded, do not count as missing.
         """
         self._cluster.resume(replica, spans)
+
+    @property
+    def clock_bounds(self) -> Mapping[Pair, int]:
+        """How far the second clock of two replicas can be ahead of the first one's, ns, as measured."""
+        return self._cluster.clocks.bounds
+
+    def assume_clocks(self, bounds: Mapping[Pair, int]) -> None:
+        """Takes what was measured of the clocks before a restart, from tasks that are not loaded."""
+        self._cluster.assume(bounds)
 
     # --- memory ---
 

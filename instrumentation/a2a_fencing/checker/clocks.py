@@ -7,7 +7,7 @@ as the traffic between the replicas is fast; where there is none, nothing is sai
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 
 from a2a_fencing.facts import Fact
 
@@ -65,8 +65,20 @@ class Clocks:
             if bound is not None:
                 self._kept[pair] = min(bound, self._kept.get(pair, bound))
 
+    @property
+    def bounds(self) -> Mapping[Pair, int]:
+        """How far the second clock of a pair can be ahead of the first, ns."""
+        return self._ahead
+
+    def assume(self, bounds: Mapping[Pair, int]) -> Iterable[Pair]:
+        """Takes bounds that tasks of an earlier life had shown; gives the pairs whose bound changed."""
+        for pair, bound in bounds.items():
+            self._kept[pair] = min(bound, self._kept.get(pair, bound))
+        return [changed for pair in bounds for changed in self._update(pair)]
+
     def _update(self, pair: Pair) -> Iterable[Pair]:
-        bounds = [*self._claims[pair].values(), *((self._kept[pair],) if pair in self._kept else ())]
+        claims = self._claims.get(pair, {})
+        bounds = [*claims.values(), *((self._kept[pair],) if pair in self._kept else ())]
         before = self._ahead.pop(pair, None)
         if bounds:
             self._ahead[pair] = min(bounds)

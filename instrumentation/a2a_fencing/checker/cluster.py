@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 
-from a2a_fencing.checker.clocks import Clocks
+from a2a_fencing.checker.clocks import Clocks, Pair
 from a2a_fencing.checker.numbering import Numbering
 from a2a_fencing.checker.report import Gap
 from a2a_fencing.facts import Fact
@@ -128,6 +128,10 @@ class Cluster:
         """Takes the numbers (first, last; both inclusive) that arrived in an earlier life."""
         (self.replicas.get(replica) or self._meet(replica)).numbering.assume(spans)
         self._recount(replica)
+
+    def assume(self, bounds: Mapping[Pair, int]) -> None:
+        """Takes how far clocks could be apart, as measured in an earlier life."""
+        self._moved(self.clocks.assume(bounds))
 
     def saw(self, source: Hashable, cause: Fact, effect: Fact) -> None:
         """Takes that a task shows that `effect` on one replica came after `cause` began on another."""

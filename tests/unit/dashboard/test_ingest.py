@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -67,6 +68,23 @@ def test_a_replica_that_falls_silent_casts_doubt_on_what_was_at_work_until_it_re
     assert store.task(tale.key).verdict == c.UNKNOWN
     ingest.add([b.heartbeat()])
     assert store.task(tale.key).verdict == c.FINE
+
+
+def test_what_was_measured_of_the_clocks_outlives_the_receiver(store: Store) -> None:
+    tale = Tale()
+    a, b = tale.replica("A", heartbeats=True), tale.replica("B", ahead_ms=-40, heartbeats=True)
+    a.write(c.WORKING, None, 1)
+    b.read(1, c.WORKING)
+    b.write(c.WORKING, 1, 2)
+    a.read(2, c.WORKING)
+    ingest_into(store).add(tale.facts)
+    measured = store.clocks()
+    assert set(measured) == {("A", "B"), ("B", "A")}
+    later = Tale(task="task-2")
+    other = later.replica("A", heartbeats=False)
+    again = ingest_into(store)
+    again.add([replace(other.write(c.WORKING, None, 1), id="A:900")])
+    assert store.clocks() == measured
 
 
 def test_what_is_concluded_is_counted_by_kind_and_once(store: Store) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 from a2a_fencing.facts import TaskKey
@@ -49,6 +49,10 @@ class SqliteStore(Reader):
     def reports(self) -> list[Reported]:
         """What a checker needs to know of every replica, to go on after a restart."""
         return self._open_writer().reports()
+
+    def clocks(self) -> Mapping[tuple[str, str], int]:
+        """What was measured of the clocks of replicas, as `Batch.clocks` told it."""
+        return self._open_writer().clocks()
 
     def commit(self, batch: Batch, *, now_unix_nano: int) -> None:
         """Stores a batch in one transaction; when this returns, it survives a kill."""

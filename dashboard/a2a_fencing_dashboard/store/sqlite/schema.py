@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from a2a_fencing_dashboard.store.errors import StoreError
-from a2a_fencing_dashboard.store.sqlite import notes
+from a2a_fencing_dashboard.store.sqlite import clocks, notes
 from a2a_fencing_dashboard.store.sqlite.migrations import gather_save_times, measure_durations
 
 VERSION: Final = 3
@@ -203,6 +203,7 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
     if version < VERSION:
         _migrate(db)
     notes.prepare(db)
+    clocks.prepare(db)
 
 
 def _create(db: sqlite3.Connection) -> None:

@@ -13,6 +13,7 @@ from a2a_fencing.facts import Fact, MalformedFactError, TaskKey, split_id
 from a2a_fencing_dashboard.store import codec, summary
 from a2a_fencing_dashboard.store.errors import StoreError
 from a2a_fencing_dashboard.store.protocol import Batch, Past, Reported, Span
+from a2a_fencing_dashboard.store.sqlite import clocks
 from a2a_fencing_dashboard.store.sqlite.findings import FindingTable
 from a2a_fencing_dashboard.store.sqlite.outbox_table import OutboxTable
 from a2a_fencing_dashboard.store.sqlite.replicas import Replica, ReplicaTable
@@ -64,6 +65,10 @@ class Writer:
         """What every replica has reported."""
         return [self._report(replica) for replica in self._replicas.all()]
 
+    def clocks(self) -> dict[tuple[str, str], int]:
+        """What was measured of the clocks of replicas."""
+        return clocks.read(self._db)
+
     def commit(self, batch: Batch, *, now_unix_nano: int) -> None:
         """Stores a batch in one transaction.
 
@@ -79,6 +84,7 @@ class Writer:
             for change in batch.changes:
                 self._findings.apply(change, now_unix_nano=now_unix_nano)
             _write_spans(db, batch.spans)
+            clocks.write(db, batch.clocks)
             self._tasks.write()
             self._tallies.write()
             for replica in self._replicas.write():
