@@ -16,6 +16,7 @@ from a2a_fencing.checker import check
 from a2a_fencing.facts import Fact
 from a2a_fencing.scoped import is_scoped
 from a2a_fencing_dashboard.store.protocol import TaskFilter, Window
+from a2a_fencing_dashboard.store.summary import is_finish
 from support.cluster import until
 from support.receiver import ReceiverProcess, receiver
 from support.servers import EXAMPLES, example
@@ -82,24 +83,26 @@ async def test_what_the_payment_service_answered_stands_in_the_history_of_the_ta
                     pass
 
             async def told() -> bool:
-                return len(_dispatches(dashboard)) == 3
+                facts = _facts(dashboard)
+                finished = {fact.kind for fact in facts if fact.phase == c.FINISHED or is_finish(fact)}
+                dispatches = [fact for fact in facts if fact.kind == c.DISPATCH]
+                return finished == {c.EXECUTION, c.WRITE} and len(dispatches) == 3
 
             await until(told, 60)
-        facts = _dispatches(dashboard)
-        with dashboard.stored() as store:
-            (row,), _ = store.tasks(Window(), TaskFilter())
-            report = check(store.facts())
-    started, ended = (fact for fact in facts if fact.origin is None)
-    (answered,) = (fact for fact in facts if fact.origin == c.FROM_RESOURCE)
+        facts = _facts(dashboard)
+    report = check(facts)
+    dispatches = [fact for fact in facts if fact.kind == c.DISPATCH]
+    started, ended = (fact for fact in dispatches if fact.origin is None)
+    (answered,) = (fact for fact in dispatches if fact.origin == c.FROM_RESOURCE)
     assert answered.replica != started.replica
     assert (answered.name, answered.outcome, answered.reason) == ("payments", c.ACCEPTED, None)
     assert (answered.dispatch_id, answered.attempt) == (started.id, ended.attempt)
-    assert (row.key.task_id, report.findings, report.gaps) == (answered.task.task_id, (), ())
+    assert {fact.task for fact in facts} == {started.task}
+    assert report.findings == ()
 
 
-def _dispatches(dashboard: ReceiverProcess) -> list[Fact]:
-    """What has been told of the dispatches of tasks whose owner and store are known."""
+def _facts(dashboard: ReceiverProcess) -> list[Fact]:
+    """What has been told of tasks whose owner and store are known."""
     with dashboard.stored() as store:
         rows, _ = store.tasks(Window(), TaskFilter())
-        keys = [row.key for row in rows if not is_scoped(row.key)]
-        return [fact for key in keys for fact in store.facts_of(key) if fact.kind == c.DISPATCH]
+        return [fact for row in rows if not is_scoped(row.key) for fact in store.facts_of(row.key)]
