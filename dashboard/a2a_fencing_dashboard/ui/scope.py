@@ -87,12 +87,14 @@ def bucket_s(seconds: float) -> int:
     return next((size for size in _BUCKETS_S if seconds <= size * _MOST_BUCKETS), _BUCKETS_S[-1])
 
 
-def buckets(window: Window, replicas: Sequence[ReplicaRow], now_unix_nano: int) -> range:
+def buckets(
+    window: Window, replicas: Sequence[ReplicaRow], now_unix_nano: int, *, ended: bool = False
+) -> range:
     """Starts of the buckets that a chart of this window shows, seconds since 1970.
 
     A window without limits begins with the first replica and ends with the last sign of life. The
-    bucket that is still filling is left out: it would look like a drop; of a history that has ended,
-    none is.
+    bucket that is still filling is left out: it would look like a drop; of a history that has
+    ended, none is.
     """
     begins = [row.started_unix_nano or row.last_seen_unix_nano for row in replicas]
     start = (window.since if window.since is not None else min(begins, default=now_unix_nano)) // _NS
@@ -102,7 +104,7 @@ def buckets(window: Window, replicas: Sequence[ReplicaRow], now_unix_nano: int) 
     first = start // size * size
     still_filling = now_unix_nano // _NS // size * size
     last = -(-end // size) * size
-    if now_unix_nano > max((row.last_seen_unix_nano for row in replicas), default=0):
+    if not ended:
         last = min(last, still_filling)
     return range(first, max(last, first + size), size)
 

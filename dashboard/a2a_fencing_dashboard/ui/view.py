@@ -51,6 +51,11 @@ class View:
         return self.queries.actions
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing more will arrive: a history file is looked at."""
+        return self.settings.history is not None
+
+    @property
     def replicas(self) -> tuple[ReplicaRow, ...]:
         """Replicas of the selected run, in the order in which they started."""
         return self.queries.replicas(self.at, Window(self.window.run))

@@ -130,7 +130,7 @@ def _in_order(numbers: Mapping[str, int], usual: Sequence[str]) -> list[tuple[st
 
 def _rates(view: View) -> None:
     parts.heading("Rates")
-    buckets = scope.buckets(view.window, view.replicas, view.now)
+    buckets = scope.buckets(view.window, view.replicas, view.now, ended=view.ended)
     points = view.queries.series(view.at, view.window, buckets.step)
     replicas = [(row.replica, view.names_apart[row.replica]) for row in view.replicas]
     st.plotly_chart(

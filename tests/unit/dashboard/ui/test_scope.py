@@ -51,6 +51,12 @@ def test_the_bucket_that_is_still_filling_is_left_out():
     assert drawn[-1] + drawn.step <= NOW // SECOND
 
 
+def test_of_a_history_that_has_ended_the_last_bucket_is_drawn():
+    row = replica_row(started=NOW - 600 * SECOND, last_seen=NOW)
+    drawn = buckets(Window(), [row], NOW, ended=True)
+    assert drawn[-1] + drawn.step > NOW // SECOND
+
+
 def test_a_range_is_drawn_up_to_now_also_when_nobody_reports():
     row = replica_row(started=0, last_seen=SECOND)
     window = Scope(range="last 5 min").window(NOW)
