@@ -16,7 +16,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.ports import free_port
 from a2a_fencing_dashboard.store import open_store
 from a2a_fencing_dashboard.store.protocol import TaskFilter, TaskRow, Window
-from support.browser import task_path
+from support.browser import PATIENCE_MS, task_path
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 expect = playwright.expect
@@ -142,7 +142,8 @@ def test_runs_without_and_with_the_guard_are_compared(open_page, dashboard, keep
         expect(page.locator("[class*=st-key-verdict-violated]")).to_have_count(1)
         expect(page.locator("[class*=st-key-verdict-fine]")).to_have_count(1)
         expect(page).to_have_url(re.compile(r"[?&]a=demo.*&b=demo.*with.the.guard"))
-        expect(page.locator(".js-plotly-plot")).to_have_count(2)
+        # The drawing library comes last, which takes long on a busy machine.
+        expect(page.locator(".js-plotly-plot")).to_have_count(2, timeout=3 * PATIENCE_MS)
         keep(page, f"runs-{theme}")
     elsewhere = open_page(page.url)
     elsewhere.get_by_role("button", name="Swap").click()
