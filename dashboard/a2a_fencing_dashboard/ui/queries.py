@@ -29,6 +29,7 @@ from a2a_fencing_dashboard.store.protocol import (
     Window,
 )
 from a2a_fencing_dashboard.store.runs import RunDurations, RunRow
+from a2a_fencing_dashboard.ui import words
 from a2a_fencing_dashboard.ui.actions import Actions
 
 SILENT_AFTER: Final = 3
@@ -88,6 +89,7 @@ class Queries:
         self.overview = lru_cache(16)(self._overview)
         self.series = lru_cache(16)(self._series)
         self.replicas = lru_cache(16)(self._replicas)
+        self.names = lru_cache(16)(self._names)
         self.runs = lru_cache(4)(self._runs)
         self.run_rows = lru_cache(16)(self._run_rows)
         self.run_durations = lru_cache(16)(self._run_durations)
@@ -134,6 +136,10 @@ class Queries:
         """In the order in which they started."""
         rows = self._store.replicas(window)
         return tuple(sorted(rows, key=lambda row: (row.started_unix_nano or 0, row.replica)))
+
+    def _names(self, at: int, window: Window, across_runs: bool = False) -> words.Names:
+        """What to call the replicas of a window's run."""
+        return words.replica_names(self.replicas(at, window), across_runs=across_runs)
 
     def _runs(self, at: int) -> tuple[str, ...]:
         return tuple(self._store.runs())

@@ -63,12 +63,12 @@ class View:
     @property
     def names(self) -> words.Names:
         """What to call any replica of the store, where its run is known."""
-        return words.replica_names(self.queries.replicas(self.at, Window()))
+        return self.queries.names(self.at, Window())
 
     @property
     def names_apart(self) -> words.Names:
         """What to call the replicas of the selected run, or of all runs side by side."""
-        return words.replica_names(self.replicas, across_runs=True)
+        return self.queries.names(self.at, Window(self.window.run), across_runs=True)
 
 
 def enter(view: View) -> None:

@@ -1,9 +1,13 @@
-"""Rates over time: one small chart for each measure, all on one time axis, a line per replica."""
+"""Rates over time: one small chart for each measure, all on one time axis, a line per replica.
+
+Where many replicas have come and gone, the earlier ones share a line: nobody tells a hundred apart, and
+each line costs time in every refresh.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +26,10 @@ MEASURES: Final[Mapping[str, str]] = {
     "drops": "dropped events",
 }
 
+MOST_LINES: Final = 12
+"""Replicas that have a line of their own."""
+
+_EARLIER: Final = "earlier"
 _ROW_PX: Final = 84
 _AROUND_PX: Final = 48
 _FILLED: Final = 0.7
@@ -46,6 +54,7 @@ def rates(
         zone: Time zone of the labels; UTC when None.
     """
     counts = _counts(points, buckets)
+    drawn = _lines(replicas, counts)
     times = np.array(
         [
             moment(second * _NS, zone).replace(tzinfo=None)
@@ -67,11 +76,43 @@ def rates(
         layout[f"yaxis{_suffix(row)}"] = _scale(row, highest / buckets.step, buckets.step)
         layout[f"xaxis{_suffix(row)}"] = _time_axis(row)
     lines = [
-        _line(index, name, replica, times, counts.get((measure, replica)), buckets.step, row)
+        _line(line, times, counts.get((measure, line.replica)), buckets.step, row)
         for row, measure in enumerate(MEASURES)
-        for index, (replica, name) in enumerate(replicas)
+        for line in drawn
     ]
     return go.Figure(lines, layout)
+
+
+class _Looks(NamedTuple):
+    """A line, in every chart the same."""
+
+    replica: str
+    name: str
+    color: str
+    dash: str
+
+
+def _lines(replicas: Sequence[tuple[str, str]], counts: dict[tuple[str, str], Counts]) -> list[_Looks]:
+    """The lines to draw. Where there are too many, `counts` gets the sum of the earlier replicas."""
+    looks = [
+        _Looks(replica, name, *palette.replica_line(index))
+        for index, (replica, name) in enumerate(replicas)
+    ]
+    if len(looks) <= MOST_LINES:
+        return looks
+    counted = {replica for _, replica in counts}
+    looks = [line for line in looks if line.replica in counted]
+    earlier, own = looks[:-MOST_LINES], looks[-MOST_LINES:]
+    if not earlier:
+        return own
+    for measure in MEASURES:
+        some = [counts[measure, line.replica] for line in earlier if (measure, line.replica) in counts]
+        if some:
+            counts[measure, _EARLIER] = np.sum(some, axis=0)
+            for line in earlier:
+                counts.pop((measure, line.replica), None)
+    name = f"{len(earlier)} earlier replicas" if len(earlier) > 1 else earlier[0].name
+    return [_Looks(_EARLIER, name, palette.EXECUTION, "solid"), *own]
 
 
 def _counts(points: Sequence[SeriesPoint], buckets: range) -> dict[tuple[str, str], Counts]:
@@ -86,10 +127,7 @@ def _counts(points: Sequence[SeriesPoint], buckets: range) -> dict[tuple[str, st
     return counts
 
 
-def _line(
-    index: int, name: str, replica: str, times: Any, counted: Counts | None, bucket_s: int, row: int
-) -> go.Scatter:
-    color, dash = palette.replica_line(index)
+def _line(look: _Looks, times: Any, counted: Counts | None, bucket_s: int, row: int) -> go.Scatter:
     return go.Scatter(
         x=times,
         # The last bucket is as wide as the others: its line goes on to its end.
@@ -97,9 +135,9 @@ def _line(
         xaxis=f"x{_suffix(row)}",
         yaxis=f"y{_suffix(row)}",
         mode="lines",
-        line={"color": color, "dash": dash, "width": 1.8, "shape": "hv"},
-        name=figure_text(name, 40),
-        legendgroup=replica,
+        line={"color": look.color, "dash": look.dash, "width": 1.8, "shape": "hv"},
+        name=figure_text(look.name, 40),
+        legendgroup=look.replica,
         showlegend=row == 0,
         hovertemplate="%{y:.3~g}/s",
     )

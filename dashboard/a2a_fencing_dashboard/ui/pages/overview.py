@@ -132,7 +132,8 @@ def _rates(view: View) -> None:
     parts.heading("Rates")
     buckets = scope.buckets(view.window, view.replicas, view.now, ended=view.ended)
     points = view.queries.series(view.at, view.window, buckets.step)
-    replicas = [(row.replica, view.names_apart[row.replica]) for row in view.replicas]
+    names = view.names_apart
+    replicas = [(row.replica, names[row.replica]) for row in view.replicas]
     st.plotly_chart(
         rates(points, replicas, buckets, view.zone),
         key="rates",

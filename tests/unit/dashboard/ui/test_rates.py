@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from a2a_fencing_dashboard.store.protocol import SeriesPoint
 from a2a_fencing_dashboard.ui import palette
-from a2a_fencing_dashboard.ui.charts.rates import MEASURES, rates
+from a2a_fencing_dashboard.ui.charts.rates import MEASURES, MOST_LINES, rates
 
 REPLICAS = [("r1", "api-0"), ("r2", "api-1")]
 BUCKETS = range(100, 150, 10)
@@ -60,3 +60,20 @@ def test_a_point_outside_the_range_is_left_out():
 def test_hostile_names_stay_text():
     figure = rates([], [("r", "<b>$x$</b>")], BUCKETS, None)
     assert figure.data[0].name == "&lt;b&gt;&#36;x&#36;&lt;/b&gt;"
+
+
+def test_many_replicas_are_the_newest_with_a_line_each_and_the_sum_of_the_earlier_ones():
+    replicas = [(f"r{n}", f"api-{n}") for n in range(MOST_LINES + 3)]
+    points = [SeriesPoint(110, replica, "writes", 20) for replica, _ in replicas[1:]]
+    figure = rates(points, replicas, BUCKETS, None)
+    names = [t.name for t in figure.data if t.showlegend]
+    assert names == ["2 earlier replicas", *(name for _, name in replicas[3:])]
+    assert list(line(figure, "writes", "earlier").y) == [0, 4, 0, 0, 0, 0]
+    last = line(figure, "writes", replicas[-1][0])
+    assert (last.line.color, last.line.dash) == palette.replica_line(len(replicas) - 1)
+
+
+def test_of_many_replicas_those_that_counted_nothing_are_left_out():
+    replicas = [(f"r{n}", f"api-{n}") for n in range(MOST_LINES + 3)]
+    figure = rates([SeriesPoint(110, "r0", "writes", 20)], replicas, BUCKETS, None)
+    assert [t.name for t in figure.data if t.showlegend] == ["api-0"]
