@@ -366,8 +366,8 @@ MUTANTS = (
     Mutant(
         "version-fork: a gap refutes nothing",
         "rules/versions.py",
-        "(one, other), text, if_complete=True),)",
-        "(one, other), text),)",
+        "text, suspected=suspected, if_complete=True",
+        "text, suspected=suspected",
     ),
     Mutant(
         "unseen-writer: a moved state is not seen",
@@ -432,8 +432,8 @@ MUTANTS = (
     Mutant(
         "doubts: a silent executor is fine",
         "doubts.py",
-        "    yield from _silent_executors(life, cluster)\n",
-        "",
+        "for replica in _silent_executors(life, cluster):",
+        "for replica in ():",
     ),
     Mutant(
         "exposure: a gap concerns nobody",
