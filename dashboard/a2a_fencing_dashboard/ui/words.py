@@ -169,11 +169,17 @@ def replica_names(replicas: Sequence[ReplicaRow], *, across_runs: bool = False) 
     """
     uses = Counter((row.name, None if across_runs else row.run) for row in replicas)
     return {
-        row.replica: shown(row.name, 40)
-        if row.name and uses[row.name, None if across_runs else row.run] == 1
-        else shown(f"{row.name} {row.replica[:4]}".strip(), 40)
+        row.replica: _called(row, alone=uses[row.name, None if across_runs else row.run] == 1)
         for row in replicas
     }
+
+
+def _called(row: ReplicaRow, *, alone: bool) -> str:
+    if row.name == row.replica:  # it has not told its name
+        return short_id(row.replica)
+    if row.name and alone:
+        return shown(row.name, 40)
+    return shown(f"{row.name} {row.replica[:4]}".strip(), 40)
 
 
 def replica_name(names: Names, replica: str) -> str:

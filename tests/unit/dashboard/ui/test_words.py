@@ -140,3 +140,8 @@ def test_elapsed_time_tells_neighbours_apart(ns, seen):
 def test_the_gravest_rule_comes_first():
     rules = ["new-rule", c.CANCEL_INEFFECTIVE, c.TERMINAL_OVERWRITTEN]
     assert words.gravest_first(rules) == [c.TERMINAL_OVERWRITTEN, c.CANCEL_INEFFECTIVE, "new-rule"]
+
+
+def test_a_replica_that_has_not_told_its_name_is_called_by_a_short_id():
+    instance = "0a7ee041-bf3b-4fa1-b479-41e65b896977"
+    assert words.replica_names([replica_row(instance, instance)])[instance] == "0a7ee041…6977"
