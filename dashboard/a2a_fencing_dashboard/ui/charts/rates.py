@@ -127,20 +127,22 @@ def _counts(points: Sequence[SeriesPoint], buckets: range) -> dict[tuple[str, st
     return counts
 
 
-def _line(look: _Looks, times: Any, counted: Counts | None, bucket_s: int, row: int) -> go.Scatter:
-    return go.Scatter(
-        x=times,
+def _line(look: _Looks, times: Any, counted: Counts | None, bucket_s: int, row: int) -> dict[str, Any]:
+    # A dictionary, because Plotly copies what it is given: a line would be checked twice.
+    return {
+        "type": "scatter",
+        "x": times,
         # The last bucket is as wide as the others: its line goes on to its end.
-        y=np.zeros(len(times)) if counted is None else np.append(counted, counted[-1]) / bucket_s,
-        xaxis=f"x{_suffix(row)}",
-        yaxis=f"y{_suffix(row)}",
-        mode="lines",
-        line={"color": look.color, "dash": look.dash, "width": 1.8, "shape": "hv"},
-        name=figure_text(look.name, 40),
-        legendgroup=look.replica,
-        showlegend=row == 0,
-        hovertemplate="%{y:.3~g}/s",
-    )
+        "y": np.zeros(len(times)) if counted is None else np.append(counted, counted[-1]) / bucket_s,
+        "xaxis": f"x{_suffix(row)}",
+        "yaxis": f"y{_suffix(row)}",
+        "mode": "lines",
+        "line": {"color": look.color, "dash": look.dash, "width": 1.8, "shape": "hv"},
+        "name": figure_text(look.name, 40),
+        "legendgroup": look.replica,
+        "showlegend": row == 0,
+        "hovertemplate": "%{y:.3~g}/s",
+    }
 
 
 def _time_axis(row: int) -> dict[str, Any]:
