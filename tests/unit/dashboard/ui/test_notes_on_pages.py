@@ -11,6 +11,7 @@ from a2a_fencing_dashboard.store.protocol import Window
 from a2a_fencing_dashboard.store.sqlite import SqliteStore
 from a2a_fencing_dashboard.ui import links, noting
 from support.pages import everything, task_query, texts
+from support.reports import Cluster
 
 NOW = 1_700_000_000_000_000_000
 HOSTILE = "<b>![x](http://evil.example/x.png)</b> $x$ :red[x]"
@@ -176,3 +177,18 @@ def test_what_arrives_waits_until_the_form_is_closed(open_page, bad, cluster, st
     assert "later" not in texts(app.run())
     app.session_state[name] = False
     assert "later" in texts(app.run())
+
+
+def test_the_name_of_a_run_is_text_in_the_form(open_page, store, freeze):
+    cluster = Cluster(run=HOSTILE)
+    task = cluster.overwritten()
+    cluster.heartbeats()
+    cluster.commit(store)
+    freeze(cluster.now)
+    app = open_page(links.ALERTS)
+    name = f"form-mute-{noting.tag(task.key)}"
+    app.session_state[name] = True
+    app.run()
+    assert app.selectbox(key=f"{name}-where").options[1].startswith("every task of run ")
+    assert [radio.label for radio in app.radio] == ["Time zone", "Look for new data every"]
+    assert not any(HOSTILE in element.value for element in (*app.markdown, *app.caption))
