@@ -214,6 +214,12 @@ _PART_OF: Final = {attribute: (name, types) for name, (attribute, types) in ATTR
     _OWNER: ("task_owner", _STR),
     _INCARNATION: ("task_incarnation", _INT),
 }
+_RANGES: Final[Mapping[str, tuple[float, float]]] = {
+    "task_incarnation": (0, 1 << 31),
+    "interval_s": (0, 1e9),
+}
+_LAST_INT: Final = (1 << 63) - 1
+_OF_NO_TASK: Final = (c.HEARTBEAT, c.OMITTED)
 _PAIRS: Final = tuple((name, attribute) for name, (attribute, _) in ATTRIBUTES.items())
 
 # Every other field is carried by the record itself (time, trace and span id, event name) or by the id.
@@ -296,7 +302,7 @@ def read_attribute(attribute: str, value: object) -> tuple[str, Any]:
     The name is empty when the attribute is none of ours or has no value.
 
     Raises:
-        MalformedFactError: The value has a type that the part cannot have.
+        MalformedFactError: The value has a type, or is of a size, that the part cannot have.
     """
     known = _PART_OF.get(attribute)
     if known is None or value is None:
@@ -304,6 +310,10 @@ def read_attribute(attribute: str, value: object) -> tuple[str, Any]:
     name, types = known
     if type(value) not in types:
         raise MalformedFactError(f"{attribute} has type {type(value).__name__}")
+    if type(value) in (int, float):
+        low, high = _RANGES.get(name, (-_LAST_INT - 1, _LAST_INT))
+        if not low <= value <= high:  # type: ignore[operator]
+            raise MalformedFactError(f"{attribute} is out of range")
     if name == "witness":
         return name, tuple(map(str, value))  # type: ignore[call-overload]
     return name, value
@@ -320,17 +330,20 @@ def from_parts(
     """Rebuilds a fact from what `read_attribute` made of its attributes, owning `parts`.
 
     Raises:
-        MalformedFactError: The id is wrong.
+        MalformedFactError: The id is wrong, or it names a task where there can be none.
     """
     parts.pop("", None)
     replica, n = split_id(parts.pop("fact_id", None))
+    kind = event_name[len(c.NAMESPACE) :]
     writer = parts.pop("writer", None)
     store, owner = parts.pop("task_store", ""), parts.pop("task_owner", "")
     task_id, incarnation = parts.pop("task_id", None), parts.pop("task_incarnation", 0)
+    if task_id is not None and kind in _OF_NO_TASK:
+        raise MalformedFactError(f"{event_name} is of no task")
     parts.update(
         id=f"{replica}:{n}",
         n=n,
-        kind=event_name[len(c.NAMESPACE) :],
+        kind=kind,
         time_unix_nano=time_unix_nano,
         replica=replica,
         writer=None if writer is None else f"{replica}/{writer}",

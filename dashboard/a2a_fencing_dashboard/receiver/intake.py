@@ -16,6 +16,7 @@ from itertools import chain
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.ingest import Ingest
 from a2a_fencing_dashboard.receiver.body import decompress
 from a2a_fencing_dashboard.receiver.counts import Counts
@@ -162,7 +163,9 @@ class Intake:
         """Decodes a request; returns the size of its body, decompressed."""
         request = waiting.request
         body = decompress(request.body, request.content_encoding, self._limits.body_bytes)
-        waiting.export = decode(request.signal, request.content_type, body, self._ingest.known)
+        waiting.export = _told_by_replicas(
+            decode(request.signal, request.content_type, body, self._ingest.known)
+        )
         return len(body)
 
     def _commit(self, group: Sequence[_Waiting]) -> None:
@@ -202,3 +205,16 @@ class Intake:
         else:
             _log.error("a request cannot be stored", exc_info=error)
             group[0].failed(error)
+
+
+def _told_by_replicas(export: Export) -> Export:
+    """The export without marks that facts are left out.
+
+    Only files have them. Whoever sent one could let what never arrived look complete, and what is yet
+    to arrive like a repetition.
+    """
+    if any(fact.kind == c.OMITTED for fact in export.facts):
+        marks = [fact for fact in export.facts if fact.kind == c.OMITTED]
+        export.facts = [fact for fact in export.facts if fact.kind != c.OMITTED]
+        export.malformed += [f"{c.event_name(c.OMITTED)}: only in files" for _ in marks]
+    return export

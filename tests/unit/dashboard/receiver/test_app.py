@@ -144,6 +144,22 @@ async def test_malformed_facts_are_told_and_the_rest_is_stored(
 
 
 @both
+async def test_nobody_can_say_that_facts_were_left_out(run, store: Store, content_type: str) -> None:
+    mark = Fact(id="api-0:2", kind=c.OMITTED, time_unix_nano=1, replica="api-0", last=10**17)
+    late = replace(FACTS[1], id="api-0:7")
+    async with run() as running:
+        told = await post(
+            running.http, encoded(logs(record(FACTS[0]), record(mark)), content_type), content_type
+        )
+        await post(running.http, encoded(logs(record(late)), content_type), content_type)
+
+    partial = message(told, ExportLogsServiceResponse).partial_success
+    assert partial.rejected_log_records == 1
+    assert [fact.id for fact in store.facts_of(TASK)] == ["api-0:1", "api-0:7"]
+    assert store.overview(ALWAYS).missing == 5
+
+
+@both
 async def test_metrics_are_accepted_and_not_kept(run, store: Store, content_type: str) -> None:
     body = b'{"resourceMetrics": [{}]}' if content_type == JSON else b"\x0a\x00"
     async with run() as running:

@@ -213,6 +213,12 @@ def altered(**attributes: Any) -> LogRecord:
         (altered(a2a_task_id=["7f3c"]), "a2a.task.id"),
         (altered(a2a_fencing_task_owner={"name": "alice"}), "task.owner"),
         (altered(a2a_fencing_task_incarnation=1.5), "incarnation"),
+        (altered(a2a_fencing_task_incarnation=-(1 << 63)), "incarnation"),
+        (altered(a2a_fencing_task_incarnation=1 << 62), "incarnation"),
+        (altered(a2a_fencing_heartbeat_interval=1e300), "interval"),
+        (altered(a2a_fencing_heartbeat_interval=-1.0), "interval"),
+        (record(replace(WRITE, kind=c.HEARTBEAT)), "of no task"),
+        (record(replace(WRITE, kind=c.OMITTED, last=5)), "of no task"),
     ],
 )
 def test_a_malformed_fact_is_counted_and_the_rest_is_read(
@@ -223,6 +229,17 @@ def test_a_malformed_fact_is_counted_and_the_rest_is_read(
     assert export.facts == FACTS[1:]
     assert len(export.malformed) == 1
     assert complaint in export.malformed[0]
+
+
+@pytest.mark.parametrize("interval", [math.inf, -math.inf, math.nan])
+def test_a_heartbeat_comes_after_a_finite_time(interval: float) -> None:
+    heartbeat = Fact(
+        id="api-0:1", kind=c.HEARTBEAT, time_unix_nano=1, replica="api-0", interval_s=interval
+    )
+    export = read(LOGS, logs(record(heartbeat)))
+
+    assert export.facts == []
+    assert "interval" in export.malformed[0]
 
 
 def test_times_that_no_clock_shows_are_malformed() -> None:
