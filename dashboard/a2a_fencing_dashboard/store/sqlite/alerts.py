@@ -67,9 +67,11 @@ def page(
         "SELECT task.id, store, owner, task_id, incarnation FROM"
         f" (SELECT finding.task, max(finding.id) AS newest FROM finding WHERE {condition}"
         " GROUP BY finding.task ORDER BY newest DESC LIMIT ? OFFSET ?) AS found"
-        " JOIN task ON task.id = found.task ORDER BY newest DESC",
+        " CROSS JOIN task ON task.id = found.task ORDER BY newest DESC",
         [*parameters, limit, offset],
     ).fetchall()
+    if not chosen:
+        return AlertPage((), tasks, found, muted)
     listed = _rows(
         db,
         f"WHERE finding.task IN ({sql.marks(chosen)}) AND {condition} ORDER BY finding.id DESC",

@@ -112,6 +112,8 @@ def every(db: sqlite3.Connection) -> list[Note]:
 
 def of(db: sqlite3.Connection, findings: Collection[int]) -> Mapping[int, tuple[Note, ...]]:
     """The notes about each of these findings, newest first; by row id of the finding."""
+    if not findings:
+        return {}
     rows = db.execute(
         f"SELECT noted.finding, {_COLUMNS} FROM {_TABLE} JOIN (SELECT finding, note FROM noted"
         f" WHERE finding IN ({', '.join('?' * len(findings))})) AS noted ON noted.note = note.id"

@@ -31,7 +31,7 @@ from a2a_fencing_dashboard.store.protocol import (
     Window,
 )
 from a2a_fencing_dashboard.store.runs import RunDurations, RunRow
-from a2a_fencing_dashboard.store.sqlite import alerts, notes, runs, sql
+from a2a_fencing_dashboard.store.sqlite import alerts, notes, runs, sql, task_sql
 from a2a_fencing_dashboard.store.sqlite.schema import connect
 
 SILENT_AFTER: Final = 3
@@ -78,7 +78,7 @@ class Reader:
             for measure, detail, count in db.execute(*sql.totals(window)):
                 totals[measure][detail] = count
             if window.since is not None or window.until is not None:
-                for measure, detail, count in db.execute(*sql.task_counts(window)):
+                for measure, detail, count in db.execute(*task_sql.counts(window)):
                     totals[measure][detail] = count
             replicas = self._replicas(db, window)
             newest = alerts.newest_violation(db, window)
@@ -150,7 +150,7 @@ class Reader:
         limit: int = 50,
     ) -> tuple[list[TaskRow], int]:
         """One page of tasks and how many match."""
-        page, count = sql.tasks(window, where, sort, descending, offset, limit)
+        page, count = task_sql.tasks(window, where, sort, descending, offset, limit)
         with self._snapshot() as db:
             (total,) = db.execute(*count).fetchone()
             return [_task_row(db, row) for row in db.execute(*page).fetchall()], total

@@ -8,9 +8,14 @@ from typing import Final
 
 from a2a_fencing_dashboard.store.errors import StoreError
 from a2a_fencing_dashboard.store.sqlite import clocks, notes
-from a2a_fencing_dashboard.store.sqlite.migrations import gather_save_times, measure_durations
+from a2a_fencing_dashboard.store.sqlite.migrations import (
+    gather_save_times,
+    measure_durations,
+    spare_scans,
+)
+from a2a_fencing_dashboard.store.sqlite.task_counts import TABLE as _TASK_COUNTS
 
-VERSION: Final = 3
+VERSION: Final = 4
 APPLICATION_ID: Final = 0x41324146
 """Marks a SQLite file as ours ("A2AF"), so that no other application's database is written to."""
 
@@ -22,6 +27,7 @@ APPLICATION_ID: Final = 0x41324146
 # run is NULL until the first heartbeat of the replica has told it, 0 when it has no label.
 # `task_list` holds all that lists of tasks are counted, filtered and sorted by, so that this never
 # reads the rows themselves. `task.replicas` repeats `replica_task`, for the rows that are shown.
+# `finding_list` has all that findings are counted and chosen by.
 # `task_text` finds any part of an id: row 2 * task.id has task id and owner, row 2 * task.id + 1 the
 # context id, which may become known later.
 _TABLES: Final = """
@@ -138,7 +144,7 @@ CREATE TABLE finding (
     seen INTEGER NOT NULL
 );
 CREATE INDEX finding_task ON finding (task);
-CREATE INDEX finding_list ON finding (at, run, severity, rule);
+CREATE INDEX finding_list ON finding (severity, at, run, rule, task);
 CREATE INDEX finding_without_run ON finding (task) WHERE run IS NULL;
 
 CREATE TABLE span (
@@ -211,14 +217,14 @@ def _create(db: sqlite3.Connection) -> None:
     db.execute("BEGIN IMMEDIATE")
     (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if not tables:  # else another process was faster
-        for statement in _TABLES.split(";\n"):
+        for statement in (*_TABLES.split(";\n"), _TASK_COUNTS):
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {VERSION}")
     db.execute("COMMIT")
 
 
-_STEPS: Final = {1: measure_durations, 2: gather_save_times}
+_STEPS: Final = {1: measure_durations, 2: gather_save_times, 3: spare_scans}
 """By the version that a step starts from; it ends at the next one."""
 
 

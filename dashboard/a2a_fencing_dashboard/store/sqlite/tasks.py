@@ -17,6 +17,7 @@ from a2a_fencing_dashboard.store import codec
 from a2a_fencing_dashboard.store.errors import StoreError
 from a2a_fencing_dashboard.store.sqlite.replicas import Replica
 from a2a_fencing_dashboard.store.sqlite.tallies import TallyTable
+from a2a_fencing_dashboard.store.sqlite.task_counts import Place, TaskCountTable, place
 from a2a_fencing_dashboard.store.summary import VERDICTS, TaskSummary
 
 NO_TASK: Final = 0
@@ -64,6 +65,9 @@ class TaskTable:
         """Works on the writing connection; `tallies` counts the tasks."""
         self._db = db
         self._tallies = tallies
+        self._counts = TaskCountTable(db)
+        self._places: dict[int, Place] = {}
+        """What the tasks that are remembered were counted as, by row id."""
         self._by_key: dict[TaskKey, TaskSummary] = {}
         self._new: dict[int, tuple[TaskKey, TaskSummary]] = {}
         self._touched: dict[int, TaskSummary] = {}
@@ -162,6 +166,7 @@ class TaskTable:
         db = self._db
         for measure, detail in task.counted:
             self._tallies.add_ever(task.origin, measure, detail, -1)
+        self._counts.move(self._places.pop(task.id, None), None)
         db.execute("DELETE FROM task WHERE id = ?", (task.id,))
         db.execute("DELETE FROM replica_task WHERE task = ?", (task.id,))
         db.execute(
@@ -218,6 +223,7 @@ class TaskTable:
         self._db.executemany("INSERT INTO task_text (rowid, text) VALUES (?, ?)", self._new_texts)
         self._new_texts.clear()
         self._absent.clear()
+        self._counts.write()
         self._evict()
 
     def _count(self, task: TaskSummary) -> None:
@@ -228,10 +234,13 @@ class TaskTable:
             for measure, detail in standing:
                 self._tallies.add_ever(task.origin, measure, detail, 1)
             task.counted = standing
+        here = place(task)
+        self._counts.move(self._places.get(task.id), here)
+        self._places[task.id] = here
 
     def _evict(self) -> None:
         for key in list(islice(self._by_key, max(0, len(self._by_key) - REMEMBERED))):
-            del self._by_key[key]
+            self._places.pop(self._by_key.pop(key).id, None)
 
     def find(self, key: TaskKey) -> TaskSummary | None:
         """The row of a task, or None when it is not stored."""
@@ -262,6 +271,7 @@ class TaskTable:
             setattr(task, name, value)
         task.replicas = msgspec.json.decode(replicas, type=list[int])
         task.counted = task.standing
+        self._places[row_id] = place(task)
         return task
 
 

@@ -18,6 +18,8 @@ KEPT = (
     COUNTED,
     "SELECT id, finished, first, last FROM task ORDER BY id",
     "SELECT id, first_work, last_work, save_times FROM replica ORDER BY id",
+    "SELECT name, sql FROM sqlite_master WHERE type = 'index' ORDER BY name",
+    "SELECT * FROM task_count WHERE count <> 0 ORDER BY 1, 2, 3, 4",
 )
 
 
@@ -37,6 +39,9 @@ def make_old(path: Path) -> None:
     db.execute("ALTER TABLE replica DROP COLUMN first_work")
     db.execute("ALTER TABLE replica DROP COLUMN last_work")
     db.execute("ALTER TABLE replica DROP COLUMN save_times")
+    db.execute("DROP TABLE task_count")
+    db.execute("DROP INDEX finding_list")
+    db.execute("CREATE INDEX finding_list ON finding (at, run, severity, rule)")
     db.execute("PRAGMA user_version = 1")
     db.commit()
     db.close()

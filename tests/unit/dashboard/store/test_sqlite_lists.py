@@ -312,3 +312,25 @@ def test_silent_replicas_execute_nothing(tmp_path: Path) -> None:
     now = START + 16 * S
     assert store.overview(ALWAYS).executing == 0
     store.close()
+
+
+def test_what_a_resource_told_before_its_task_was_known_is_not_counted_twice(store: Store) -> None:
+    name, key = TaskKey("scoped", "", "task-1"), TaskKey("tasks", "owner", "task-1")
+    told, known = (
+        Fact(
+            id=f"A:{n}",
+            kind=c.DISPATCH,
+            time_unix_nano=START + n * 300 * S,
+            replica="A",
+            task=task,
+            name="x",
+        )
+        for n, task in ((2, name), (3, key))
+    )
+    store.commit(Batch(heartbeats()), now_unix_nano=START)
+    store.commit(Batch([told], verdicts={name: c.UNKNOWN}), now_unix_nano=START)
+    assert store.overview(Window(since=START)).tasks == 1
+    store.commit(Batch([known], verdicts={key: c.FINE}, moved={name: key}), now_unix_nano=START)
+    view = store.overview(Window(since=START))
+    assert (view.tasks, view.by_verdict) == (1, {c.FINE: 1})
+    assert store.tasks(Window(since=START), TaskFilter())[1] == 1
