@@ -138,9 +138,11 @@ def test_a_default_port_that_is_taken_gives_way_to_the_next(tmp_path: Path) -> N
         with contextlib.suppress(OSError):
             stack.enter_context(listener(HOST, 4318, exact=True))
         with running(tmp_path, "collect") as process:
-            url = told(process, "Ctrl-C")["receiver"]
+            lines = told(process, "Ctrl-C")
+            url = lines["receiver"]
             number = int(url.rpartition(":")[2])
             assert number > 4318
+            assert lines[""] == f"4318 is taken: start servers with A2A_FENCING_ENDPOINT={url}"
             request = urllib.request.Request(
                 f"{url}/v1/logs", data=b"", headers={"Content-Type": "application/x-protobuf"}
             )

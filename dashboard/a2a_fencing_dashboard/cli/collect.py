@@ -40,7 +40,7 @@ def collect(
             forward=forward,
             alerts=alerts,
         )
-        click.echo(f"receiver   {endpoint}")
+        options.say_receiver(endpoint, otlp_port)
         alerting.say(alerts)
         click.echo(f"store      {store_url}")
         click.echo("Ctrl-C ends it")

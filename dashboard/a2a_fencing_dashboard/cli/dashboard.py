@@ -68,7 +68,7 @@ def dashboard(
             forward=forward,
             alerts=alerts.linking_to(base_url(host, port)),
         )
-        click.echo(f"receiver   {endpoint}")
+        options.say_receiver(endpoint, otlp_port)
         alerting.say(alerts)
         url = start_dashboard(
             supervisor,

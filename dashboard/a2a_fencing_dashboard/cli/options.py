@@ -92,6 +92,15 @@ def chosen_port(host: str, number: int, *, option: str) -> int:
         raise click.UsageError(f"--host: cannot listen on {host}: {error.strerror}") from error
 
 
+def say_receiver(endpoint: str, port: int) -> None:
+    """Prints where facts are taken in and, where that is not where servers send, how they get there."""
+    click.echo(f"receiver   {endpoint}")
+    source = click.get_current_context().get_parameter_source("otlp_port")
+    if source is ParameterSource.DEFAULT and port != OTLP_PORT:
+        hint = f"start servers with A2A_FENCING_ENDPOINT={endpoint}"
+        click.echo(f"           {OTLP_PORT} is taken: {hint}")
+
+
 def check_store(url: str) -> None:
     """Opens and closes the store, so that what is wrong with it is said before anything starts.
 
