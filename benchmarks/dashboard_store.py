@@ -6,7 +6,6 @@ batches of what a receiver that is behind commits at once, with the clock of the
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -14,7 +13,9 @@ from itertools import islice
 from dashboard_history import NS, RATE, LoadTest
 
 from a2a_fencing.facts import Fact
+from a2a_fencing_dashboard.garbage import spare_the_collector
 from a2a_fencing_dashboard.ingest import Ingest
+from a2a_fencing_dashboard.receiver.server import COLLECTED_AFTER
 from a2a_fencing_dashboard.store import open_store
 
 RUNS = 10
@@ -23,8 +24,7 @@ BATCH = 4_000
 
 def build(store_url: str, facts: int, tasks: int) -> int:
     """Builds a store of about so many facts and tasks that ends now; returns how many facts it has."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    spare_the_collector(*COLLECTED_AFTER)
     store = open_store(store_url)
     clock = time.time_ns() - facts * NS // RATE
     ingest = Ingest(store, clock=lambda: clock)

@@ -258,15 +258,16 @@ def receive(store_url: str, pipe: Connection, checker: bool) -> None:
     """The process that is measured."""
     import uvicorn
 
+    from a2a_fencing_dashboard.garbage import spare_the_collector
     from a2a_fencing_dashboard.ingest import Ingest
     from a2a_fencing_dashboard.ports import listener
     from a2a_fencing_dashboard.receiver.app import Receiver
-    from a2a_fencing_dashboard.receiver.server import configuration, spare_the_collector
+    from a2a_fencing_dashboard.receiver.server import COLLECTED_AFTER, configuration
     from a2a_fencing_dashboard.store import open_store
     from a2a_fencing_dashboard.store.protocol import Window
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    spare_the_collector()
+    spare_the_collector(*COLLECTED_AFTER)
     store = open_store(store_url)
     receiver = Receiver(Ingest(store) if checker else unjudged(store))
     server = uvicorn.Server(configuration(receiver))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-
 import uvicorn
 
 from a2a_fencing_dashboard.alerts.service import Alerts
 from a2a_fencing_dashboard.alerts.settings import AlertSettings
+from a2a_fencing_dashboard.garbage import spare_the_collector
 from a2a_fencing_dashboard.ingest import Ingest
 from a2a_fencing_dashboard.ports import listener
 from a2a_fencing_dashboard.receiver.app import Receiver
@@ -17,6 +16,8 @@ from a2a_fencing_dashboard.store import open_store
 HOST = "127.0.0.1"
 PORT = 4318
 """Where OTLP/HTTP senders look when they are told nothing."""
+COLLECTED_AFTER = 50_000, 20, 50
+"""As `spare_the_collector` takes it: nearly all objects are facts."""
 
 
 def serve(
@@ -44,7 +45,7 @@ def serve(
         StoreError: The store cannot be used.
         PortTakenError: Somebody else listens on this port.
     """
-    spare_the_collector()
+    spare_the_collector(*COLLECTED_AFTER)
     store = open_store(store_url)
     try:
         receiver = Receiver(
@@ -58,16 +59,6 @@ def serve(
             uvicorn.Server(configuration(receiver)).run(sockets=[sock])
     finally:
         store.close()
-
-
-def spare_the_collector() -> None:
-    """Makes this process look for garbage in cycles less often.
-
-    Nearly all objects here are facts, which live for minutes and are in no cycle; with Python's
-    defaults, going through them again and again takes a quarter of all CPU.
-    """
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 def configuration(receiver: Receiver) -> uvicorn.Config:

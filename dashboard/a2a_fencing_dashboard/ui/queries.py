@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from a2a_fencing import conventions as c
-from a2a_fencing.facts import Fact, TaskKey
+from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.exports import excerpt
 from a2a_fencing_dashboard.store.notes import Note
 from a2a_fencing_dashboard.store.protocol import (
@@ -31,6 +31,7 @@ from a2a_fencing_dashboard.store.protocol import (
 from a2a_fencing_dashboard.store.runs import RunDurations, RunRow
 from a2a_fencing_dashboard.ui import words
 from a2a_fencing_dashboard.ui.actions import Actions
+from a2a_fencing_dashboard.ui.charts.schedule import Schedule, schedule
 
 SILENT_AFTER: Final = 3
 """Heartbeat intervals without a sign of life after which a replica counts as silent."""
@@ -59,7 +60,7 @@ class TaskView:
     """One task with all that is known of it."""
 
     row: TaskRow
-    facts: tuple[Fact, ...]
+    ordered: Schedule
     findings: tuple[FindingRow, ...]
 
     @property
@@ -95,6 +96,7 @@ class Queries:
         self.run_durations = lru_cache(16)(self._run_durations)
         self.tasks = lru_cache(64)(self._tasks)
         self.task = lru_cache(32)(self._task)
+        self._history = lru_cache(8)(self._history_of)
         self.alerts = lru_cache(32)(self._alerts)
         self.new_violations = lru_cache(32)(self._new_violations)
         self.notes = lru_cache(4)(self._notes)
@@ -168,7 +170,11 @@ class Queries:
         row = self._store.task(key) or self._reported_as(at, key)
         if row is None:
             return None
-        return TaskView(row, tuple(self._store.facts_of(row.key)), self._findings_of(at, row.key))
+        return TaskView(row, self._history(row.key, row.facts), self._findings_of(at, row.key))
+
+    def _history_of(self, key: TaskKey, count: int) -> Schedule:
+        """The facts of a task while it has so many: they do not change, there can only be more."""
+        return schedule(self._store.facts_of(key))
 
     def _reported_as(self, at: int, key: TaskKey) -> TaskRow | None:
         """The task under the incarnation that replicas reported, where the checker splits further."""

@@ -12,7 +12,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.protocol import FindingRow
 from a2a_fencing_dashboard.ui import detail, exporting, frames, links, noting, parts, story, words
-from a2a_fencing_dashboard.ui.charts.schedule import Schedule, focus, part, schedule
+from a2a_fencing_dashboard.ui.charts.schedule import Schedule, focus, part
 from a2a_fencing_dashboard.ui.charts.timeline import timeline
 from a2a_fencing_dashboard.ui.offences import offences as offences_of
 from a2a_fencing_dashboard.ui.queries import TaskView
@@ -34,7 +34,7 @@ def render() -> None:
     if task is None:
         _which(view, query.get("task", ""))
         return
-    ordered = schedule(task.facts)
+    ordered = task.ordered
     _head(view, task)
     _judgement(view, task, ordered)
     _drawn(view, task, ordered)
@@ -215,7 +215,7 @@ def _facts(view: View, task: TaskView, ordered: Schedule) -> None:
 
 
 def _spans(view: View, task: TaskView, ordered: Schedule) -> None:
-    traces = tuple(dict.fromkeys(fact.trace_id for fact in task.facts if fact.trace_id))
+    traces = tuple(dict.fromkeys(fact.trace_id for fact in ordered.facts if fact.trace_id))
     rows = view.queries.spans(view.at, traces[:_TRACES])
     if not rows:
         st.caption("No spans of this task's traces are stored.")

@@ -70,10 +70,25 @@ def test_a_task_comes_with_its_facts_and_its_gravest_finding_first(cluster, stor
     task = cluster.overwritten()
     cluster.commit(store)
     view = queries.task(queries.version(), task.key)
-    assert {fact.id for fact in view.facts} == {fact.id for fact in cluster.facts}
+    assert {fact.id for fact in view.ordered.facts} == {fact.id for fact in cluster.facts}
     rules = [row.finding.rule for row in view.violations]
     assert rules[:2] == [c.TERMINAL_OVERWRITTEN, c.ANSWER_CONTRADICTED]
     assert view.row.verdict == c.VIOLATED
+
+
+def test_the_facts_of_a_task_are_read_again_only_when_there_are_more(cluster, store, queries, counting):
+    task = cluster.overwritten()
+    cluster.commit(store)
+    before = queries.task(queries.version(), task.key)
+    cluster.completed("another")
+    cluster.commit(store)
+    counting.asked.clear()
+    assert queries.task(queries.version(), task.key).ordered is before.ordered
+    assert "facts_of" not in counting.asked
+    task.answer(cluster.a, c.CANCELED)
+    cluster.commit(store)
+    after = queries.task(queries.version(), task.key).ordered
+    assert len(after.facts) == len(before.ordered.facts) + 1
 
 
 def test_a_task_that_is_not_stored_is_none(store, queries):

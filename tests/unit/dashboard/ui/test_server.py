@@ -35,6 +35,7 @@ def start(monkeypatch):
 
     monkeypatch.setattr(server.st, "App", make)
     monkeypatch.setattr(server.os, "environ", environment)
+    monkeypatch.setattr(server, "spare_the_collector", lambda *after: None)
     monkeypatch.setattr(sys, "argv", ["a2a-fencing", "dashboard", "--token", "s3cret"])
 
     def started(*args, **kwargs):
