@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Final
 
 import streamlit as st
@@ -45,16 +46,20 @@ def watch(pulse: Callable[[], Pulse], drawn: Pulse, every_s: float) -> None:
         drawn: The pulse that the page was drawn with.
         every_s: Seconds from one look to the next.
     """
-    st.fragment(_watch, run_every=every_s)(pulse, drawn)
+    st.fragment(_watch, run_every=every_s)(pulse, drawn, count())
 
 
-def _watch(pulse: Callable[[], Pulse], drawn: Pulse) -> None:
+def _watch(pulse: Callable[[], Pulse], drawn: Pulse, looks: Iterator[int]) -> None:
+    """Looks once; `looks` counts them from 0, the one in the run that draws the page."""
+    being_drawn = next(looks) == 0
     changed = _changed(drawn)
     with st.container(horizontal=True, vertical_alignment="center", width="content", key="live"):
         paused = st.toggle("Pause", key=_PAUSED)
         stale = beat(pulse) != drawn
         held = writing()
-        if stale and not (paused or held):
+        # A page that is being drawn is drawn to its end: where facts arrive faster than it can be begun
+        # anew, it would never be.
+        if stale and not (paused or held or being_drawn):
             st.rerun()
         if paused or held:
             why = "paused" if paused else "held while you write"

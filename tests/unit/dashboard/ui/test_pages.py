@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from a2a_fencing_dashboard.ui import links, live
@@ -45,6 +47,15 @@ def test_new_data_is_drawn_and_a_paused_page_stays(open_page, cluster, store, st
     assert [toggle.label for toggle in app.toggle] == ["Pause"]
     paused = app.toggle[0].set_value(True).run()
     assert "paused, nothing new" in [caption.value for caption in paused.caption]
+
+
+def test_a_page_is_drawn_to_its_end_however_fast_facts_arrive(open_page, cluster, stored, monkeypatch):
+    cluster.completed()
+    stored()
+    versions = itertools.count(1)
+    monkeypatch.setattr(Queries, "version", lambda self: next(versions))
+    assert "No violation in 1 task." in texts(open_page())
+    assert next(versions) < 10
 
 
 def test_a_pulse_is_nothing_while_the_store_cannot_be_read():
