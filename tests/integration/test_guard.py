@@ -79,6 +79,25 @@ class Spied(InMemoryVersionedTaskStore):
         return await super().get(*args, **kwargs)
 
 
+class Insists:
+    """A mix-in of a store that saves on top of what it reloads, whoever was first."""
+
+    async def save(self, task, *, prev_version, context, **others):
+        try:
+            return await super().save(task, prev_version=prev_version, context=context, **others)
+        except ConcurrentTaskModificationError:
+            base = (await self.get(task.id, context)).version
+            return await super().save(task, prev_version=base, context=context, **others)
+
+
+class InsistsInMemory(Insists, InMemoryVersionedTaskStore):
+    pass
+
+
+class InsistsOnDatabase(Insists, VersionedDatabaseTaskStore):
+    pass
+
+
 # --- the store rule ---
 
 
@@ -99,6 +118,59 @@ async def test_no_write_reaches_a_finished_task(final: str, state: str) -> None:
     assert history.of(c.VIOLATION) == []
     assert history.check().ok
     assert state_of((await store.get("t", CALL)).task) == final
+
+
+@pytest.mark.parametrize("kind", ["memory", "database"])
+async def test_a_store_that_tries_again_on_what_it_reloads_is_held_back_too(
+    sqlite: Database, kind: str
+) -> None:
+    engine = create_async_engine(sqlite.dsn)
+    store = InsistsInMemory(terminal_rule=False) if kind == "memory" else InsistsOnDatabase(engine)
+    with capture(guard="store") as history:
+        first = await write(store, "WORKING")
+        await write(store, "CANCELED", first)
+        with pytest.raises(ConcurrentTaskModificationError):
+            await write(store, "COMPLETED", first)
+    refused = history.of(c.WRITE)[-1]
+    assert (refused.outcome, refused.reason) == (c.TERMINAL_REJECTED, c.TERMINAL)
+    assert (refused.base_version, refused.base_state) == (2, c.CANCELED)
+    assert history.check().ok
+    assert state_of((await store.get("t", CALL)).task) == c.CANCELED
+    await engine.dispose()
+
+
+async def test_without_the_guard_its_write_is_judged_by_what_it_stood_on() -> None:
+    store = InsistsInMemory(terminal_rule=False)
+    with capture() as history:
+        first = await write(store, "WORKING")
+        await write(store, "CANCELED", first)
+        await write(store, "COMPLETED", first)
+    last = history.of(c.WRITE)[-1]
+    assert (last.base_version, last.base_state, last.version) == (2, c.CANCELED, 3)
+    assert [finding.rule for finding in history.check().findings] == [c.TERMINAL_OVERWRITTEN]
+
+
+async def test_a_task_that_a_save_has_started_is_held_back_when_it_saves_later() -> None:
+    class Follows(InMemoryVersionedTaskStore):
+        later: asyncio.Task[TaskVersion] | None = None
+
+        async def save(self, task, **options):
+            version = await super().save(task, **options)
+            if state_of(task) == c.CANCELED:
+                self.later = asyncio.create_task(self.follow(version))
+            return version
+
+        async def follow(self, version):
+            await asyncio.sleep(0.01)
+            return await write(self, "COMPLETED", version)
+
+    store = Follows(terminal_rule=False)
+    with capture(guard="store") as history:
+        await write(store, "CANCELED", await write(store, "WORKING"))
+        assert store.later is not None
+        with pytest.raises(ConcurrentTaskModificationError):
+            await store.later
+    assert len(history.of(c.WRITE)) == 3
 
 
 async def test_without_the_guard_the_same_write_is_stored() -> None:

@@ -23,7 +23,7 @@ from a2a_fencing.hooks.outcome import WriteOutcomes, record_read
 from a2a_fencing.hooks.patches import Patches
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError, TaskStore, VersionedTaskStore
 from a2a_fencing.hooks.store_rule import StoreRule
-from a2a_fencing.hooks.stores import StoreIdentities
+from a2a_fencing.hooks.stores import StoreIdentities, is_versioned
 from a2a_fencing.hooks.tasks import state_of, version_of
 from a2a_fencing.hooks.write import Write, inside_store, is_inside_store
 from a2a_fencing.recorder import Recorder
@@ -85,12 +85,14 @@ class StoreHooks:
         outer = writes.current()
         task = args[0] if args else kwargs.get("task")
         if outer is not None and outer.task.id == getattr(task, "id", None):
+            if await self._holds_back_layer(outer, store, kwargs):
+                wrapped = _refuse
             return await outer.layer(wrapped, args, kwargs)
         try:
             write = self._begin(rec, store, task, args, kwargs)
             if self._audit:
                 await self._audit_read(rec, write)
-            guarded = in_force().store and await self._rule.holds_back(write)
+            guarded = in_force().store and await self._rule.holds_back(write, store)
         except Exception as error:
             internal_errors.report("before a save", error)
             return await wrapped(*args, **kwargs)
@@ -98,7 +100,7 @@ class StoreHooks:
         if turn is not None:
             turn.saving += 1
         write_token = writes.enter(write)
-        otel_token = otel_context.attach(trace.set_span_in_context(write.span))
+        inside = otel_context.attach(trace.set_span_in_context(write.span)) if rec.nests else None
         try:
             if guarded:
                 self._outcomes.held_back(rec, write)
@@ -115,11 +117,27 @@ class StoreHooks:
             self._outcomes.returned(rec, write, result)
             return result
         finally:
-            otel_context.detach(otel_token)
-            writes.leave(write_token)
+            if inside is not None:
+                otel_context.detach(inside)
+            writes.leave(write, write_token)
             write.span.end()
             if turn is not None:
                 turn.saved()
+
+    async def _holds_back_layer(self, write: Write, store: Any, kwargs: Any) -> bool:
+        """Whether the guard refuses a save inside a save.
+
+        An outer layer may put the write on another base, such as what it reloads after a conflict.
+        """
+        try:
+            base = version_of(kwargs.get("prev_version"))
+            if base != write.base and (write.base is None or type(base) is type(write.base)):
+                write.base, write.base_known = base, self._memory.at(write.key, base)
+            guards = in_force().store and is_versioned(store)
+            return guards and await self._rule.holds_back(write, store)
+        except Exception as error:
+            internal_errors.report("before a save inside a save", error)
+            return False
 
     async def save_once(self, wrapped: Method, store: Any, args: Any, kwargs: Any) -> Any:
         """Around one try of a store that retries inside a save; a try that calls super is one."""
@@ -144,14 +162,15 @@ class StoreHooks:
             scope.writes += 1
             event = scope.event if event is None else event
         turn = scope.turn if scope is not None else None
-        key = self.key_of(store, context, task.id)
+        identity = self._identities.of(store)
+        key = self._memory.key(identity.name, identity.owner_of(context), task.id)
         base = version_of(kwargs.get("prev_version"))
         return Write(
             store=store,
             task=task,
             context=context,
             key=key,
-            writer=self.writer_of(rec, store),
+            writer=rec.writer(identity.number),
             state=state_of(task),
             base=base,
             base_known=self._memory.at(key, base),
@@ -247,6 +266,11 @@ class StoreHooks:
             self._memory.deleted(key)
         except Exception as failure:
             internal_errors.report("after a deletion", failure)
+
+
+async def _refuse(*args: Any, **kwargs: Any) -> None:
+    """What stands in for a save that the guard refuses."""
+    raise ConcurrentTaskModificationError((args[0] if args else kwargs["task"]).id)
 
 
 def _which(args: Any, kwargs: Any) -> tuple[str, Any]:

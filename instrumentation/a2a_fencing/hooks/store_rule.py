@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
@@ -30,9 +31,13 @@ class StoreRule:
         self._memory = memory
         self._complained = False
 
-    async def holds_back(self, write: Write) -> bool:
-        """Whether the write stands on a finished task."""
-        store = write.store
+    async def holds_back(self, write: Write, store: Any) -> bool:
+        """Whether the write stands on a finished task.
+
+        Args:
+            write: The write.
+            store: The layer that is about to save it.
+        """
         if not is_versioned(store):
             self._complain(store)
             return False

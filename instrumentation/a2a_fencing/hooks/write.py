@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any
 
 from opentelemetry.trace import Span
@@ -45,6 +45,7 @@ class Write:
         open_try: The latest try that failed without being refused, so that it may be stored; 0: none.
         stored: What the innermost layer returned, or None when it did not return.
         inner_error: What the innermost layer raised, or None.
+        ended: Whether the outermost call is over; a task that it started may live on in its context.
     """
 
     __slots__ = (
@@ -52,6 +53,7 @@ class Write:
         "base",
         "base_known",
         "context",
+        "ended",
         "event",
         "inner_error",
         "key",
@@ -102,6 +104,7 @@ class Write:
         self.outer_calls = 0
         self.stored: Any = None
         self.inner_error: BaseException | None = None
+        self.ended = False
         self._depth = 0
 
     @property
@@ -145,11 +148,17 @@ _current: ContextVar[Write | None] = ContextVar("a2a_fencing_write", default=Non
 
 def current() -> Write | None:
     """The write that is under way in this context, or None."""
-    return _current.get()
+    write = _current.get()
+    return None if write is None or write.ended else write
 
 
 enter = _current.set
-leave = _current.reset
+
+
+def leave(write: Write, token: Token[Write | None]) -> None:
+    """Ends a write."""
+    write.ended = True
+    _current.reset(token)
 
 
 _inside: ContextVar[bool] = ContextVar("a2a_fencing_inside_store", default=False)
