@@ -80,9 +80,10 @@ class Executions:
         if fact.phase == c.STARTED:
             if run.start is None or n < run.start_n:
                 self._start(run, fact, n)
-        elif run.end is None or n < run.end_n:
-            run.end, run.end_n = fact, n
-            self.running.discard(identity)
+        else:
+            if run.end is None or n < run.end_n:
+                run.end, run.end_n = fact, n
+                self.running.discard(identity)
             self._note_latest(fact)
         if run.start is not None:
             self._note_overhang(run)

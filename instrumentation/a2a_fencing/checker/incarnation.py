@@ -211,7 +211,7 @@ class Incarnation:
             self.dirty |= {(VERSION, other) for other in versions.unwritten}
         self._dirty_around(at)
         if before is not None:
-            self.dirty.add((VERSION, before.version))
+            self._dirty_around(before, 1)
         for effect in (*at.derived, *at.first_reads()):
             if effect.replica != write.replica:
                 self._saw(write, effect)

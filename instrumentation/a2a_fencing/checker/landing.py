@@ -102,7 +102,9 @@ def _state_seen(at: StoredVersion) -> str | None:
     """The state others saw at the version, not counting a write that is taken to have made it."""
     if at.reads:
         return min(at.first_reads(), key=by_number).state
-    return next((write.base_state for write in at.derived if write.base_state is not None), None)
+    knowing = (write for write in at.derived if write.base_state is not None)
+    first = min(knowing, key=by_number, default=None)
+    return first.base_state if first is not None else None
 
 
 def same_attempt(write: Fact, other: Fact) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -345,6 +347,62 @@ def test_versions_of_two_kinds_are_not_compared() -> None:
 
     assert check(tale.facts) == check(tale.facts[::-1])
     assert tale.check().verdicts == {tale.key: c.UNKNOWN}
+
+
+def test_a_base_of_another_kind_is_before_nothing() -> None:
+    tale = Tale()
+    a = tale.replica("A")
+    a.write(W, to=1)
+    a.write(W, 1, 2)
+    a.write(C, "01HX", 3)
+
+    report = tale.check()
+
+    assert report.findings == ()
+    assert report.doubts == {
+        tale.key: ("the store gave versions of two kinds, which cannot be compared",)
+    }
+
+
+# --- order of arrival, also of what only a faulty store or sender tells
+
+
+def older_base_tells_what_a_cancel_replaced(tale: Tale) -> None:
+    a = tale.replica("A")
+    a.cancel(3, 3, base_state=W)
+    a.write(W, 1, 4, base_state=C)
+
+
+def two_bases_tell_what_an_unknown_write_left(tale: Tale) -> None:
+    a = tale.replica("A")
+    a.write(c.FAILED, 2, 1, base_state=X)
+    a.unknown(S, 4, version=2, base_state=C)
+    a.write(W, 2, 5, base_state=S)
+
+
+def an_execution_ends_twice(tale: Tale) -> None:
+    a, b = tale.replica("A"), tale.replica("B")
+    a.write(W, to=1)
+    b.end(phase=c.CANCELLED)
+    b.end()
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        older_base_tells_what_a_cancel_replaced,
+        two_bases_tell_what_an_unknown_write_left,
+        an_execution_ends_twice,
+    ],
+)
+def test_facts_come_in_any_order(happens: Callable[[Tale], None]) -> None:
+    tale = Tale()
+    happens(tale)
+    for facts in permutations(tale.facts):
+        checker = Checker()
+        for fact in facts:
+            checker.add([fact])
+        assert checker.report() == tale.check()
 
 
 # --- cost

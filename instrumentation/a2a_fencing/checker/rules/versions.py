@@ -8,7 +8,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing.checker.cluster import Cluster
 from a2a_fencing.checker.conclusion import SETTLE_NS, Check, Conclusion, Rule, state_at
 from a2a_fencing.checker.incarnation import LANDINGS, VERSION, Incarnation
-from a2a_fencing.checker.versions import Known, StoredVersion, by_number, is_cancel
+from a2a_fencing.checker.versions import Known, StoredVersion, at_or_after, by_number, is_cancel
 from a2a_fencing.facts import Fact
 
 FORK = Rule(
@@ -76,7 +76,7 @@ def _between(life: Incarnation, base: Known | None, at: StoredVersion) -> Fact |
     """The last accepted write after the base and before this version."""
     before = life.versions.below(at.version)
     while before is not None and before.version != base:
-        if base is not None and before.version < base:  # type: ignore[operator]
+        if base is not None and not at_or_after(before.version, base):
             return None
         if before.write is not None:
             return before.write
