@@ -100,6 +100,7 @@ def application(replica: Replica) -> Starlette:
         await replica.store.initialize()
         yield
         await replica.close()
+        a2a_fencing.uninstrument()  # sends what waits: uvicorn ends by its signal, without atexit
 
     routes = [
         *create_agent_card_routes(replica.card),

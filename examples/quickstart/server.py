@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 
 import a2a_fencing
 
-a2a_fencing.instrument()  # the one call; everything else is a plain A2A server
+a2a_fencing.instrument()  # with its opposite below; everything else is a plain A2A server
 
 
 class Countdown(AgentExecutor):
@@ -69,6 +69,7 @@ def application(url: str, database: str) -> Starlette:
         yield
         await handler.aclose()
         await engine.dispose()
+        a2a_fencing.uninstrument()  # sends what waits: uvicorn ends by its signal, without atexit
 
     routes = [*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/")]
     return Starlette(routes=routes, lifespan=lifespan)

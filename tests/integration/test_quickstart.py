@@ -15,17 +15,20 @@ from a2a.client import ClientConfig, create_client
 from a2a.helpers import new_text_message
 from a2a.types import CancelTaskRequest, Role, SendMessageRequest, TaskState
 
+from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.ports import free_port
+from support.otlp_sink import otlp_sink
 
 HOST = "127.0.0.1"
+NOBODY = f"http://{HOST}:1"
+"""Nobody listens there: a server must not mind."""
 SERVER = Path(__file__).parents[2] / "examples" / "quickstart" / "server.py"
 
 
 @contextlib.contextmanager
-def replica(folder: Path) -> Iterator[str]:
+def replica(folder: Path, endpoint: str = NOBODY) -> Iterator[str]:
     port = free_port(HOST, 0, exact=True)
-    # Nobody listens there: the server must not mind.
-    environment = {**os.environ, "A2A_FENCING_ENDPOINT": f"http://{HOST}:1"}
+    environment = {**os.environ, "A2A_FENCING_ENDPOINT": endpoint}
     command = [sys.executable, str(SERVER), "--port", str(port)]
     with subprocess.Popen(command, cwd=folder, env=environment) as process:
         try:
@@ -34,6 +37,7 @@ def replica(folder: Path) -> Iterator[str]:
             yield url
         finally:
             process.terminate()
+            process.wait(60)
 
 
 def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
@@ -61,3 +65,11 @@ async def test_a_task_is_cancelled_through_another_replica(tmp_path: Path) -> No
             assert cancelled is not None
             assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
             assert states[-1] == TaskState.TASK_STATE_CANCELED
+
+
+def test_it_says_that_it_ends(tmp_path: Path) -> None:
+    with otlp_sink() as sink:
+        with replica(tmp_path, sink.url):
+            pass
+        last = sink.facts_in_logs()[-1]
+    assert (last.kind, last.interval_s) == (c.HEARTBEAT, 0.0)
