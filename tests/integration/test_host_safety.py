@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -22,6 +24,7 @@ from a2a_fencing.facts import Fact
 from a2a_fencing.hooks.stores import StoreIdentities
 from a2a_fencing.instrumentor import A2AFencingInstrumentor
 from a2a_fencing.outbox import Outbox
+from a2a_fencing.testing import capture
 from support.cluster import cluster, message, status, submitted
 from support.otlp_sink import otlp_sink
 
@@ -31,6 +34,38 @@ CALL = ServerCallContext()
 async def completes(context, queue):
     await queue.enqueue_event(submitted(context))
     await queue.enqueue_event(status(context, "COMPLETED"))
+
+
+class Called:
+    """Holds a method, as a callback is held."""
+
+    def __init__(self) -> None:
+        self.store = Patched()
+        self.callback = self.store.save
+
+
+def test_hooked_methods_are_copied_and_pickled_as_before() -> None:
+    with capture():
+        called = Called()
+        copied = copy.deepcopy(called)
+        assert copied.callback.__self__ is copied.store is not called.store
+        assert copy.copy(called.callback) == called.callback
+        assert copy.deepcopy(InMemoryTaskStore.get) == InMemoryTaskStore.get
+        method = Patched().save
+        assert pickle.loads(pickle.dumps(method)).__self__.__class__ is Patched
+        assert pickle.loads(pickle.dumps(Patched.save)) == Patched.save
+        assert copy.deepcopy(Patched.__dict__["save"]) is Patched.__dict__["save"]
+        assert copy.copy(Patched.__dict__["save"]) is Patched.__dict__["save"]
+
+
+class Patched(InMemoryTaskStore):
+    """A class that can be pickled by name."""
+
+    def __init__(self) -> None:
+        """Without what cannot be pickled anyway."""
+
+    async def save(self, task, context):
+        pass
 
 
 async def test_an_endpoint_that_hangs_delays_nobody(tmp_path: Path) -> None:

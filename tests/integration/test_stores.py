@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,32 @@ async def test_plain_stores_say_that_they_keep_no_versions(make) -> None:
     assert [v.rule for v in history.of(c.VIOLATION)] == [c.TERMINAL_OVERWRITTEN]
     (store_name,) = {w.task.store for w in history.of(c.WRITE)}
     assert store_name.startswith(f"memory:{history.replica}/")
+
+
+class Decorated:
+    """A decorator that leaves an object in the class."""
+
+    def __init__(self, method) -> None:
+        self.method = method
+
+    def __get__(self, store, owner=None):
+        return self if store is None else functools.partial(self.method, store)
+
+    def __call__(self, *args, **kwargs):
+        return self.method(*args, **kwargs)
+
+
+async def save_nowhere(self, task, context):
+    self.saved = task
+
+
+@pytest.mark.parametrize("method", [functools.partialmethod(save_nowhere), Decorated(save_nowhere)])
+async def test_a_save_need_not_be_a_function(method) -> None:
+    with capture() as history:
+        store = type("Odd", (InMemoryTaskStore,), {"save": method})()
+        await store.save(task(), CALL)
+    assert store.saved == task()
+    assert [fact.state for fact in history.of(c.WRITE)] == ["WORKING"]
 
 
 async def test_four_layers_are_one_write() -> None:

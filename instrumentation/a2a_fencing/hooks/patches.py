@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import importlib
 import inspect
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +24,38 @@ class _Switch(list[None]):
     """On while it holds something: wrapt asks before every call, and asking a list costs no Python."""
 
 
+class _Bound(wrapt.BoundFunctionWrapper):  # type: ignore[type-arg]
+    """A hooked method of an object, which can be copied and pickled like any method."""
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        owner = self._self_instance
+        return self if owner is None else getattr(copy.deepcopy(owner, memo), self.__name__)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self._self_instance is None:
+            return _named, (self.__module__, self.__qualname__)
+        return getattr, (self._self_instance, self.__name__)
+
+
+class _Hook(wrapt.FunctionWrapper):  # type: ignore[type-arg]
+    """A hooked function in a class."""
+
+    __bound_function_wrapper__ = _Bound
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+def _named(module: str, qualname: str) -> Any:
+    return operator.attrgetter(qualname)(importlib.import_module(module))
+
+
 class Patches:
     """Every wrapper this project has put somewhere, so that all of them can be undone."""
 
@@ -36,7 +71,7 @@ class Patches:
             KeyError: `owner` defines no such method.
         """
         original = owner.__dict__[name]
-        ours = wrapt.FunctionWrapper(original, wrapper, self._switch.__len__)  # type: ignore[arg-type]
+        ours = _Hook(original, wrapper, self._switch.__len__)  # type: ignore[arg-type]
         setattr(owner, name, ours)
         self._applied.append((owner, name, original, ours))
 
@@ -89,7 +124,7 @@ class Patches:
     def _wrap_override(self, cls: type, name: str, wrapper: Wrapper) -> None:
         method = cls.__dict__.get(name)
         if (
-            inspect.isfunction(inspect.unwrap(method, stop=_is_ours) if callable(method) else method)
+            _is_method(method)
             and not _is_ours(method)
             and not getattr(method, "__isabstractmethod__", False)
         ):
@@ -112,6 +147,16 @@ class Patches:
         ours: Any = classmethod(init_subclass)
         setattr(base, _INIT_SUBCLASS, ours)
         self._watched.append((base, original, ours))
+
+
+def _is_method(method: Any) -> bool:
+    """Whether a class attribute becomes a method of the class's instances: a function, or what stands
+    for one (``partialmethod``, a decorator's object).
+    """
+    if inspect.isfunction(inspect.unwrap(method, stop=_is_ours) if callable(method) else method):
+        return True
+    binds = hasattr(type(method), "__get__") and not isinstance(method, classmethod | property | type)
+    return binds and (callable(method) or isinstance(method, functools.partialmethod))
 
 
 def _is_ours(method: Any) -> bool:
