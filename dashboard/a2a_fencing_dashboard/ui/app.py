@@ -63,7 +63,8 @@ def main() -> None:
             seen = error
         selected = seen.scope if isinstance(seen, View) else Scope()
         pulse = seen.pulse if isinstance(seen, View) else None
-        live.watch(partial(_pulse, settings, selected), pulse, selected.every_s)
+        alarm = partial(_alarm, settings)
+        live.watch(partial(_pulse, settings, selected), pulse, selected.every_s, alarm)
     if chosen is None:
         parts.gone(pages[links.FILES], sources.forget)
         return
@@ -116,6 +117,19 @@ def _pulse(settings: Settings, selected: Scope) -> tuple[int, Window, tuple[str,
     window = selected.window(now)
     replicas = queries.replicas(at, Window(window.run))
     return at, window, tuple(row.replica for row in replicas if is_silent(row, now))
+
+
+def _alarm(settings: Settings, pulse: live.Pulse) -> int | None:
+    """How many violations nobody has acknowledged, of the data that a pulse is of."""
+    if pulse is None:
+        return None
+    at, window, _ = pulse
+    assert isinstance(at, int)
+    assert isinstance(window, Window)
+    try:
+        return _queries(settings.store_url, settings.history is None).new_violations(at, window)
+    except StoreError:
+        return None
 
 
 @st.cache_resource(show_spinner=False, max_entries=8, on_release=Queries.close)

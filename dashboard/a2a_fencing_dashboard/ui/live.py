@@ -18,6 +18,9 @@ Pulse = tuple[object, ...] | None
 FORM: Final = "form-"
 """How the key of each element begins that is open while somebody fills in a form."""
 
+_LOOKS: Final = 2
+"""Looks from one drawing to the next; what is urgent waits for no more than one."""
+
 _PAUSED: Final = "paused"
 _CHANGED: Final = "a2a_fencing_changed"
 
@@ -36,7 +39,9 @@ def writing() -> bool:
     return any(str(key).startswith(FORM) and state[key] is True for key in state)
 
 
-def watch(pulse: Callable[[], Pulse], drawn: Pulse, every_s: float) -> None:
+def watch(
+    pulse: Callable[[], Pulse], drawn: Pulse, every_s: float, alarm: Callable[[Pulse], object]
+) -> None:
     """Shows how fresh the page is, with a switch to hold it still, and redraws it when it is stale.
 
     Call it in every run of the entry, before the page: a timer in the browser looks again and again.
@@ -44,22 +49,30 @@ def watch(pulse: Callable[[], Pulse], drawn: Pulse, every_s: float) -> None:
     Args:
         pulse: Tells cheaply what the page depends on.
         drawn: The pulse that the page was drawn with.
-        every_s: Seconds from one look to the next.
+        every_s: Seconds from one drawing to the next.
+        alarm: What of a pulse is not to wait for that, when it differs.
     """
-    st.fragment(_watch, run_every=every_s)(pulse, drawn, count())
+    st.fragment(_watch, run_every=every_s / _LOOKS)(pulse, drawn, alarm, count())
 
 
-def _watch(pulse: Callable[[], Pulse], drawn: Pulse, looks: Iterator[int]) -> None:
+def _watch(
+    pulse: Callable[[], Pulse], drawn: Pulse, alarm: Callable[[Pulse], object], looks: Iterator[int]
+) -> None:
     """Looks once; `looks` counts them from 0, the one in the run that draws the page."""
-    being_drawn = next(looks) == 0
+    look = next(looks)
     changed = _changed(drawn)
     with st.container(horizontal=True, vertical_alignment="center", width="content", key="live"):
         paused = st.toggle("Pause", key=_PAUSED)
-        stale = beat(pulse) != drawn
-        held = writing()
+        now = beat(pulse)
+        stale, held = now != drawn, writing()
         # A page that is being drawn is drawn to its end: where facts arrive faster than it can be begun
         # anew, it would never be.
-        if stale and not (paused or held or being_drawn):
+        if (
+            stale
+            and look
+            and not (paused or held)
+            and (look % _LOOKS == 0 or alarm(now) != alarm(drawn))
+        ):
             st.rerun()
         if paused or held:
             why = "paused" if paused else "held while you write"
