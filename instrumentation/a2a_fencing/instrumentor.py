@@ -125,6 +125,7 @@ class _Instrumentation:
             self.replica,
             sinks,
             tracer=self.pipeline.tracer,
+            nests=self._nests,
             span_per_fact=self.pipeline.span_per_fact,
             confirmation=self.pipeline.confirmation,
         )
@@ -139,8 +140,7 @@ class _Instrumentation:
 
     def start(self) -> None:
         self.routes = list(self.pipeline.description)
-        sql = self._options.sql_spans
-        if sql or (sql is None and self.pipeline.application_traces):
+        if self._sees_sql:
             self.routes.append(self._sql.install(self.pipeline.tracer_provider))
         enforce(wanted(self._options.guard))
         sign_tokens(self._options.token_secret)
@@ -148,6 +148,15 @@ class _Instrumentation:
         self.hooks.install()
         self._heartbeat.start()
         self._started = True
+
+    @property
+    def _sees_sql(self) -> bool:
+        wanted = self._options.sql_spans
+        return self.pipeline.application_traces if wanted is None else wanted
+
+    @property
+    def _nests(self) -> bool:
+        return self.pipeline.application_traces or self._sees_sql
 
     def stop(self) -> None:
         self._started = False

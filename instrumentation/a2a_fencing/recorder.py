@@ -40,6 +40,7 @@ class Recorder:
         sinks: Called in order with each fact.
         tracer: Makes our spans (execute, save, cancel, dispatch).
         clock: Wall clock, ns since 1970.
+        nests: Whether others may make spans under ours, so that ours must be the ambient one meanwhile.
         span_per_fact: Give a fact that no span records a span of its own, so that an endpoint which
             takes only traces still gets every fact.
     """
@@ -51,12 +52,14 @@ class Recorder:
         *,
         tracer: Tracer | None = None,
         clock: Callable[[], int] = time.time_ns,
+        nests: bool = True,
         span_per_fact: bool = False,
         confirmation: Callable[[], Confirmation] = lambda: lambda timeout_s: None,
     ) -> None:
         self.replica = replica
         self.confirmation = confirmation
         self.tracer = tracer or trace.NoOpTracer()
+        self.nests = nests
         self.span_per_fact = span_per_fact
         self._sinks = tuple(sinks)
         self._numbers = itertools.count(1)

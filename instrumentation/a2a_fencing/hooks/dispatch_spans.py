@@ -64,6 +64,9 @@ class DispatchSpans:
         provider = trace.get_tracer_provider()
         if isinstance(provider, TracerProvider):
             self.watch(provider)
+            rec = recorder.active()
+            if rec is not None:
+                rec.nests = True
 
     def watch(self, provider: TracerProvider) -> None:
         """Watches a provider's spans. The processor stays with it and does nothing while we are off."""
