@@ -72,7 +72,7 @@ def _story(store: Store, settings: DemoSettings, tally: Tally) -> Iterator[str]:
         yield f"failed requests: {failed} (logs in {settings.folder})"
     yield f"databases and logs: {settings.folder}"
     if tasks and not settings.guard:
-        yield "again with the guard: a2a-fencing demo --guard"
+        yield "again with the guard: make demo ARGS=--guard, or a2a-fencing demo --guard"
 
 
 def _verified(confirmation: Confirmation) -> str:

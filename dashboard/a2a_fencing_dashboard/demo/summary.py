@@ -49,6 +49,8 @@ def _figures(overview: Overview, store: Store, window: Window, names: Names) -> 
     for rule, number in sorted(overview.violations.items()):
         if number:
             rows.append((rule, number, _example(next(violations(store, window, rule=rule)), names)))
+    if not any(overview.violations.values()):
+        rows.append(("violations", 0, ""))
     width = max(len(label) for label, _, _ in rows)
     digits = max(len(f"{number:,}") for _, number, _ in rows)
     for label, number, note in rows:

@@ -89,6 +89,11 @@ def test_each_figure_has_its_line(told: Took) -> None:
     assert completeness == "history complete: 7 of 7 facts"
 
 
+def test_that_nothing_was_violated_has_its_line_too(told: Took) -> None:
+    figures = told(FACTS[:-1])[1:-1]
+    assert figures[-1].split() == ["violations", "0"]
+
+
 def test_an_example_calls_replicas_by_their_names(told: Took) -> None:
     line = next(line for line in told(FACTS) if line.strip().startswith("terminal-overwritten"))
     assert "7f3c: CANCELED (v2, api-1) was overwritten by COMPLETED (v3, api-0)" in line
