@@ -12,7 +12,7 @@ from a2a_fencing_dashboard.ui import links, noting, parts, scope, words
 from a2a_fencing_dashboard.ui.queries import gravity
 from a2a_fencing_dashboard.ui.view import View, current
 
-_PAGE_SIZE: Final = 20
+_PAGE_SIZE: Final = 10
 """Tasks."""
 
 _HIDE: Final = "hide"
