@@ -58,8 +58,8 @@ token = click.option(
     metavar="TEXT",
     envvar="A2A_FENCING_TOKEN",
     show_envvar=True,
-    help="Ask for this token, from replicas (OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer TEXT') and from"
-    " people (?token=TEXT once).",
+    help="Ask for this token: replicas send the header 'authorization: Bearer TEXT', people open"
+    " ?token=TEXT once.",
 )
 forward = click.option(
     "--forward",
