@@ -11,12 +11,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from a2a_fencing.facts import ATTRIBUTES, Fact, from_attributes, is_fact
+from a2a_fencing.facts import ATTRIBUTES, Fact, MalformedFactError, from_attributes, is_fact
 
 FIELD: Final = "data"
 """The field of a download that holds its traces."""
 
 _LISTS: Final = frozenset(attribute for attribute, types in ATTRIBUTES.values() if list in types)
+_LAST_MICROSECOND: Final = ((1 << 63) - 1) // 1000
 
 
 class _Field(Struct):
@@ -56,6 +57,8 @@ def facts(traces: msgspec.Raw) -> Iterator[Fact]:
                 attributes = {field.key: _value(field) for field in log.fields}
                 name = str(attributes.get("event", ""))
                 if is_fact(name, attributes):
+                    if not 0 <= log.timestamp <= _LAST_MICROSECOND:
+                        raise MalformedFactError(f"time {log.timestamp} is out of range")
                     yield from_attributes(
                         name,
                         attributes,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from a2a_fencing.fencing.errors import FenceError, MalformedTokenError
+from a2a_fencing.fencing.errors import FenceError, MalformedTokenError, MissingTokenError
 from a2a_fencing.fencing.fence import Fence
 from a2a_fencing.fencing.token import TOKEN_HEADER
 
@@ -55,10 +55,13 @@ class FencingMiddleware:
             return
         try:
             token = await self._fence.examine(_headers(scope), task_id=self._task_of(scope))
+            advances = scope["path"] == self._advance_path
+            if advances and token is None:
+                raise MissingTokenError(f"nobody is fenced off without {TOKEN_HEADER}")
         except FenceError as error:
             await _answer(send, error.status, _problem(error))
             return
-        if scope["path"] == self._advance_path:
+        if advances:
             await _answer(send, 204)
             return
         if token is None:

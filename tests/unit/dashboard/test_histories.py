@@ -162,6 +162,14 @@ def test_a_download_from_jaeger(tmp_path: Path) -> None:
     assert list(read_history(written(tmp_path / "trace.json", as_jaeger(FACTS)))) == FACTS
 
 
+@pytest.mark.parametrize("time", [-5, 10**30])
+def test_a_download_from_jaeger_with_a_time_that_no_clock_shows(tmp_path: Path, time: int) -> None:
+    download = as_jaeger(FACTS)
+    download["data"][0]["spans"][1]["logs"][0]["timestamp"] = time
+    with pytest.raises(HistoryError, match="out of range"):
+        list(read_history(written(tmp_path / "trace.json", download)))
+
+
 def test_an_odd_span_does_not_hide_its_facts(tmp_path: Path) -> None:
     export = as_spans(FACTS)
     export["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["endTimeUnixNano"] = "-1"

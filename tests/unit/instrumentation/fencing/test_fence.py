@@ -245,6 +245,11 @@ async def test_whoever_takes_over_can_advance_from_elsewhere() -> None:
     assert (await asked(app, headers(3)))[0] == 412
     assert (await asked(app, headers(3), path="/advance"))[0] == 412
     assert (await asked(app, path="/advance"))[0] == 428
+    lenient = FencingMiddleware(
+        application, Fence(MemoryTokens(), required=False), advance_path="/advance"
+    )
+    assert (await asked(lenient, path="/advance"))[0] == 428
+    assert (await asked(lenient))[0] == 200
 
 
 async def test_a_path_that_names_the_task_takes_that_tasks_token_only() -> None:
