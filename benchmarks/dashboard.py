@@ -46,6 +46,9 @@ SEND_EVERY_S = 0.5
 """As the outbox of a replica does."""
 PAGE_MS, TASK_MS = 300, 500
 SCRAPES = 10
+OPEN_TOGETHER = ("Overview", "Tasks", "Alerts", "Task with 5,000 facts", "Overview, last hour")
+
+_MOST_FACTS = "most facts first"
 
 Page = tuple[str, str, dict[str, str]]
 """Name, path and query."""
@@ -121,9 +124,10 @@ def pages(tasks: int) -> list[Page]:
         ("Tasks with '1f3' in an id", "tasks", {"q": "1f3"}),
         ("Tasks with 'e1' in an id", "tasks", {"q": "e1"}),
         (f"Tasks, page {int(deep):,}", "tasks", {"page": deep}),
+        (f"Tasks, most facts first, page {int(deep):,}", "tasks", {"page": deep, "sort": _MOST_FACTS}),
         ("Tasks violated, worst first", "tasks", {"verdict": "violated", "sort": "worst verdict first"}),
         ("Tasks with a conflict, by id", "tasks", {"has": "conflict", "sort": "by task id"}),
-        ("Tasks of a replica, most facts", "tasks", {"replica": "api-1", "sort": "most facts first"}),
+        ("Tasks of a replica, most facts", "tasks", {"replica": "api-1", "sort": _MOST_FACTS}),
         ("Tasks by broken rule", "tasks", {"rule": "terminal-overwritten"}),
         ("Alerts", "alerts", {}),
         (f"Alerts, page {max(1, tasks // 2_000):,}", "alerts", {"page": str(max(1, tasks // 2_000))}),
@@ -192,8 +196,9 @@ def scrape(endpoint: str) -> None:
 
 async def open_together(port: int, told: Connection, tasks: int, count: int, minutes: float) -> None:
     """Prints what several sessions cost that stay open."""
-    kinds = [pages(tasks)[index] for index in (0, 3, 12, 15, 1)]
-    sessions = [Session(port, *kinds[n % len(kinds)]) for n in range(count)]
+    known = {page[0]: page for page in pages(tasks)}
+    names = [OPEN_TOGETHER[n % len(OPEN_TOGETHER)] for n in range(count)]
+    sessions = [Session(port, *known[name]) for name in names]
     looking = [asyncio.create_task(session.look()) for session in sessions]
     await asyncio.sleep(5)
     children = {child.name: child.pid or 0 for child in multiprocessing.active_children()}

@@ -209,6 +209,8 @@ def fill(message: Any, fact: Fact) -> None:
             attribute.value.bool_value = value
         elif isinstance(value, int):
             attribute.value.int_value = value
+        elif isinstance(value, float):
+            attribute.value.double_value = value
         else:
             attribute.value.string_value = str(value)
 
