@@ -98,10 +98,16 @@ def _judge(url: str, facts: list[Fact], spans: list[Span]) -> None:
     checker = Checker()
     checker.add(facts)
     keys = {fact.task for fact in facts if fact.task is not None}
+    times = {fact.id: fact.time_unix_nano for fact in facts}
+    # In the order in which they came to be, as a receiver would have concluded them.
+    findings = sorted(
+        checker.report().findings,
+        key=lambda finding: max((times.get(fact, 0) for fact in finding.witness), default=0),
+    )
     batch = Batch(
         facts,
         spans,
-        [FindingChange(finding) for finding in checker.report().findings],
+        [FindingChange(finding) for finding in findings],
         {key: checker.verdict(key) for key in keys},
     )
     store = open_store(url)

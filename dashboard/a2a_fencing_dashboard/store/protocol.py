@@ -200,12 +200,18 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class FindingRow:
-    """A stored finding. `seen_unix_nano` is when the receiver concluded it."""
+    """A stored finding.
+
+    Attributes:
+        seen_unix_nano: When the receiver concluded it.
+        at_unix_nano: When the last fact that shows it was told.
+    """
 
     id: int
     finding: Finding
     run: str | None
     seen_unix_nano: int
+    at_unix_nano: int
     notes: tuple[Note, ...] = ()
     """What people said of it, newest first."""
 

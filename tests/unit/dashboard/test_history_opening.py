@@ -52,6 +52,19 @@ def test_it_shows_what_check_says(path: Path) -> None:
     opened.close()
 
 
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+def test_findings_have_the_time_of_their_last_fact_and_come_newest_first(path: Path) -> None:
+    times = {fact.id: fact.time_unix_nano for fact in read_history(path)}
+    opened = open_history(path, path.name)
+    store = open_store(opened.url)
+    rows, _ = store.findings(Window(), limit=1_000)
+    store.close()
+    opened.close()
+    happened = [row.at_unix_nano for row in rows]
+    assert happened == [max(times[fact] for fact in row.finding.witness) for row in rows]
+    assert happened == sorted(happened, reverse=True)
+
+
 def test_what_was_exported_is_the_same_store(live: Store, tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl"
     path.write_bytes(FORMATS["otlp"].write(of_store(live, None)))

@@ -150,4 +150,5 @@ def _row(row: tuple[Any, ...]) -> FindingRow:
         ),
         run=row[11],
         seen_unix_nano=row[12],
+        at_unix_nano=row[13],
     )

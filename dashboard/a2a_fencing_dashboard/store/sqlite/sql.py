@@ -21,7 +21,7 @@ TASK_COLUMNS: Final = (
 )
 FINDING_COLUMNS: Final = (
     "finding.id, store, owner, task_id, finding.incarnation, rule, severity, certainty, witness,"
-    " explanation, key, (SELECT label FROM run WHERE run.id = finding.run), seen"
+    " explanation, key, (SELECT label FROM run WHERE run.id = finding.run), seen, finding.at"
 )
 # Crossed, so that SQLite begins with the findings, of which there are fewer.
 FINDING_TABLES: Final = "finding CROSS JOIN task ON task.id = finding.task"

@@ -108,7 +108,7 @@ def _whole_runs(view: View) -> None:
 
 def _group(view: View, group: TaskAlerts) -> None:
     rows, task = group.findings, group.task
-    newest = max(row.seen_unix_nano for row in rows)
+    newest = max(row.at_unix_nano for row in rows)
     new = sum(row.finding.violates and not row.notes for row in rows)
     proven = any(row.finding.certainty == c.PROVEN for row in rows)
     tag = noting.tag(task)

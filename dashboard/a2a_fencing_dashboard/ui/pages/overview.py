@@ -52,7 +52,7 @@ def _newest(row: FindingRow, view: View) -> None:
     task = row.finding.task
     # One write breaks several rules at once: the gravest one tells most.
     gravest = next(iter(view.queries.findings_of(view.at, task)), row)
-    when = words.when(row.seen_unix_nano, view.now, view.zone)
+    when = words.when(row.at_unix_nano, view.now, view.zone)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         which = "Newest, muted" if row.muted else "Newest"
         st.text(f"{which}, {when}, task {words.short_id(task.task_id)}:", width="content")
