@@ -35,6 +35,7 @@ from a2a_fencing.fencing.token import (
 from a2a_fencing.hooks import dispatch as dispatches
 from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks.dispatch import Dispatching
+from a2a_fencing.hooks.leaving import detach
 from a2a_fencing.hooks.scope import Scope, Turn
 from a2a_fencing.hooks.tasks import state_of, version_of
 from a2a_fencing.recorder import Recorder
@@ -328,7 +329,7 @@ class Dispatch:
 
     def _leave(self, kind: type[BaseException] | None) -> None:
         if self._attached is not None:
-            otel_context.detach(self._attached)
+            detach(self._attached)
         outcome = self._said
         if outcome is None and kind is not None and not self._came_to_nothing():
             outcome = c.UNKNOWN

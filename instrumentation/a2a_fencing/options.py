@@ -13,6 +13,7 @@ from a2a_fencing.heartbeat import DEFAULT_INTERVAL_S
 _PREFIX = "A2A_FENCING_"
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
+_LONGEST_INTERVAL_S = 1_000_000_000
 _GUARDS = f"expected true, false, {' or '.join(RULES)}"
 
 
@@ -60,8 +61,10 @@ class Options:
                 except ValueError as error:
                     raise ValueError(f"{_PREFIX}{name.upper()}={text!r}: {error}") from None
         options = cls(**values)
-        if not options.heartbeat_interval > 0:
-            raise ValueError("heartbeat_interval must be more than 0 seconds")
+        if not 0 < options.heartbeat_interval <= _LONGEST_INTERVAL_S:
+            raise ValueError(
+                f"heartbeat_interval must be more than 0 and at most {_LONGEST_INTERVAL_S} seconds"
+            )
         if isinstance(options.guard, str) and options.guard not in RULES:
             raise ValueError(f"guard={options.guard!r}: {_GUARDS}")
         return options

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import copy
 import json
 import os
@@ -66,6 +68,34 @@ class Patched(InMemoryTaskStore):
 
     async def save(self, task, context):
         pass
+
+
+class Hangs(InMemoryTaskStore):
+    """A store that does not answer."""
+
+    async def save(self, task, context):
+        await asyncio.Event().wait()
+
+    async def get(self, task_id, context):
+        await asyncio.Event().wait()
+
+    async def delete(self, task_id, context):
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("name", "audit"), [("save", True), ("save", False), ("get", False), ("delete", False)]
+)
+async def test_a_call_that_is_thrown_away_in_another_context_is_closed_in_silence(
+    name: str, audit: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As an event loop leaves it that ends before its tasks."""
+    with capture(audit=audit):
+        store = Hangs()
+        call = store.save(Task(id="t"), CALL) if name == "save" else getattr(store, name)("t", CALL)
+        contextvars.copy_context().run(call.send, None)
+        call.close()
+    assert caplog.records == []
 
 
 async def test_an_endpoint_that_hangs_delays_nobody(tmp_path: Path) -> None:

@@ -207,6 +207,13 @@ def test_a_bad_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not A2AFencingInstrumentor().is_instrumented_by_opentelemetry
 
 
+@pytest.mark.parametrize("interval", [0, -1, float("nan"), float("inf")])
+def test_an_interval_that_cannot_be_waited_for_is_named(interval: float) -> None:
+    with pytest.raises(ValueError, match="heartbeat_interval"):
+        a2a_fencing.instrument(heartbeat_interval=interval)
+    assert not A2AFencingInstrumentor().is_instrumented_by_opentelemetry
+
+
 def test_otel_sdk_disabled_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     before = attributes()

@@ -14,6 +14,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors, recorder
 from a2a_fencing.facts import Version
 from a2a_fencing.hooks import scope as scopes
+from a2a_fencing.hooks.leaving import detach
 from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.patches import Patches
 from a2a_fencing.hooks.scope import Turn
@@ -77,7 +78,7 @@ class ExecutorHooks:
             raise
         finally:
             self.running -= 1
-            otel_context.detach(token)
+            detach(token)
             self._end(rec, turn, phase, error_type)
 
     def _start(self, rec: Recorder, turn: Turn, request: Any) -> Any:

@@ -15,6 +15,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors, recorder
 from a2a_fencing.facts import TaskKey
 from a2a_fencing.hooks import scope as scopes
+from a2a_fencing.hooks.leaving import detach
 from a2a_fencing.hooks.listing import Listed
 from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.patches import Patches
@@ -101,7 +102,7 @@ class HandlerHooks:
             with scopes.entered(Scope(origin)):
                 return await self._answered(c.CANCEL_TASK, wrapped, handler, args, kwargs, span)
         finally:
-            otel_context.detach(token)
+            detach(token)
             span.end()
 
     async def cancel_remote(self, wrapped: Method, handler: Any, args: Any, kwargs: Any) -> Any:

@@ -13,6 +13,7 @@ from a2a_fencing import internal_errors, recorder
 from a2a_fencing.hooks import dispatch as dispatches
 from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks.dispatch import Dispatching
+from a2a_fencing.hooks.leaving import detach
 from a2a_fencing.hooks.patches import Patches
 from a2a_fencing.hooks.sdk import PushNotificationSender
 from a2a_fencing.hooks.tasks import event_kind, event_state
@@ -44,7 +45,7 @@ def _dispatching(rec: Recorder) -> Iterator[list[bool]]:
     try:
         yield said
     finally:
-        otel_context.detach(token)
+        detach(token)
         dispatching.end(c.ACCEPTED if said == [True] else None)
 
 

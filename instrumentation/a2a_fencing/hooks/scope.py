@@ -19,6 +19,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanContext
 
 from a2a_fencing.facts import TaskKey, Version
+from a2a_fencing.hooks.leaving import restore
 
 
 class Turn:
@@ -156,7 +157,7 @@ class entered:
         return self._scope
 
     def __exit__(self, *_: object) -> None:
-        _scope.reset(self._token)
+        restore(_scope, self._token)
 
 
 def turn_of(request_context: Any) -> Turn:

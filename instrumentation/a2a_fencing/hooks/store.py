@@ -18,6 +18,7 @@ from a2a_fencing.facts import TaskKey
 from a2a_fencing.guard import in_force
 from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks import write as writes
+from a2a_fencing.hooks.leaving import detach
 from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.outcome import WriteOutcomes, record_read
 from a2a_fencing.hooks.patches import Patches
@@ -118,7 +119,7 @@ class StoreHooks:
             return result
         finally:
             if inside is not None:
-                otel_context.detach(inside)
+                detach(inside)
             writes.leave(write, write_token)
             write.span.end()
             if turn is not None:

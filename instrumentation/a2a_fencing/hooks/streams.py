@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from a2a_fencing import conventions as c
+from a2a_fencing.hooks.leaving import restore
 from a2a_fencing.hooks.tasks import event_kind, event_state
 
 
@@ -53,4 +54,4 @@ def watching(watch: StreamWatch) -> Iterator[None]:
     try:
         yield
     finally:
-        _watch.reset(token)
+        restore(_watch, token)

@@ -15,6 +15,7 @@ from typing import Any
 from opentelemetry.trace import Span
 
 from a2a_fencing.facts import TaskKey, Version
+from a2a_fencing.hooks.leaving import restore
 from a2a_fencing.hooks.memory import Known
 from a2a_fencing.hooks.scope import Turn
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
@@ -158,7 +159,7 @@ enter = _current.set
 def leave(write: Write, token: Token[Write | None]) -> None:
     """Ends a write."""
     write.ended = True
-    _current.reset(token)
+    restore(_current, token)
 
 
 _inside: ContextVar[bool] = ContextVar("a2a_fencing_inside_store", default=False)
@@ -176,4 +177,4 @@ def inside_store() -> Iterator[None]:
     try:
         yield
     finally:
-        _inside.reset(token)
+        restore(_inside, token)
