@@ -88,7 +88,10 @@ def _task(store: Store, task_id: str, owner: str | None) -> TaskRow:
     rows, _ = store.tasks(Window(), TaskFilter(text=task_id), limit=_LOOKED_AT)
     found = [row for row in rows if row.key.task_id == task_id and owner in (None, row.key.owner)]
     if not found:
-        raise click.UsageError(f"--task: there is no task {task_id!r} in this store")
+        # The summary and the pages call tasks by a part of their ids.
+        near = dict.fromkeys(row.key.task_id for row in rows if task_id in row.key.task_id)
+        meant = f"; did you mean {' or '.join(map(repr, list(near)[:3]))}?" if near else ""
+        raise click.UsageError(f"--task: there is no task {task_id!r} in this store{meant}")
     if len({row.key.owner for row in found}) > 1:
         owners = ", ".join(repr(row.key.owner) for row in found)
         raise click.UsageError(f"--task: several owners have one of this id ({owners}); add --owner")

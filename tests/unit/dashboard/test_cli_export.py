@@ -70,6 +70,7 @@ def test_it_can_be_piped(path: str, capfdbinary: pytest.CaptureFixture[bytes]) -
     [
         (["--run", "never"], "there is no run 'never'"),
         (["--task", "t9"], "there is no task 't9'"),
+        (["--task", "t"], "there is no task 't' in this store; did you mean 't2' or 't1'?"),
         (["--task", "t2"], "add --owner"),
         (["--task", "t1", "--run", "load-42"], "exclude each other"),
     ],
