@@ -18,6 +18,7 @@ from a2a_fencing_dashboard.store.protocol import Span
 _SQLITE_MAGIC: Final = b"SQLite format 3\x00"
 _EXPECTED: Final = "expected OTLP JSON lines, Jaeger's JSON download or a dashboard store"
 _TOP_LEVEL: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NO_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_history(path: Path, spans: list[Span] | None = None) -> Iterator[Fact]:
@@ -59,6 +60,8 @@ def _stored(path: Path) -> Iterator[Fact]:
             store.close()
     except StoreError as error:
         raise HistoryError(str(error)) from error
+    except (msgspec.DecodeError, TypeError) as error:
+        raise HistoryError(f"{path}: a fact in it is damaged: {error}") from error
 
 
 def _written(path: Path, spans: list[Span] | None) -> Iterator[tuple[Fact, int | None]]:
@@ -70,8 +73,8 @@ def _written(path: Path, spans: list[Span] | None) -> Iterator[tuple[Fact, int |
                 continue
             try:
                 fields = _TOP_LEVEL.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                if documents or isinstance(error, msgspec.ValidationError):
+            except _NO_JSON as error:
+                if documents or isinstance(error, msgspec.ValidationError | RecursionError):
                     raise HistoryError(f"{path}, line {number}: {error}; {_EXPECTED}") from None
                 break
             documents += 1
@@ -82,7 +85,7 @@ def _written(path: Path, spans: list[Span] | None) -> Iterator[tuple[Fact, int |
     document = path.read_bytes()
     try:
         fields = _TOP_LEVEL.decode(document)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NO_JSON as error:
         raise HistoryError(f"{path}: {error}; {_EXPECTED}") from None
     for fact in _facts(document, fields, str(path), spans):
         yield fact, None
@@ -101,5 +104,5 @@ def _facts(
             raise HistoryError(f"{place}: {_EXPECTED}")
     except MalformedFactError as error:
         raise HistoryError(f"{place}: malformed fact: {error}") from error
-    except (UndecodableError, msgspec.DecodeError, ValueError) as error:
+    except (UndecodableError, msgspec.DecodeError, ValueError, RecursionError) as error:
         raise HistoryError(f"{place}: {error}") from error

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,10 @@ def spoilt(key: str, value: Any) -> dict[str, Any]:
         (b'{"resourceLogs": []}\n{"x": "\xff"}\n', "line 2: "),
         (b'{"data": [{"traceID": "1"}]}\n', "line 1: "),
         (b'{"data": 3}\n', "line 1: "),
+        (b'{"resourceLogs": ' + b"[" * 100_000, "line 1: "),
+        (b'{"resourceLogs": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", "line 1: "),
+        (b'{"data": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", "line 1: "),
+        (b'{\n"data": ' + b"[" * 100_000, ": "),
         (b"SQLite format 3\x00 and then nothing of the kind", "cannot open store"),
         (json.dumps(spoilt("a2a.fencing.fact.id", {"stringValue": "seven"})).encode(), "malformed fact"),
         (json.dumps(spoilt("a2a.task.state", {"intValue": "3"})).encode(), "malformed fact"),
@@ -231,3 +236,15 @@ def test_what_cannot_be_read_is_one_line_with_the_place(
     assert complaint in text
     assert str(path) in text
     assert "\n" not in text
+
+
+def test_a_store_with_a_damaged_fact_is_told_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = open_store(f"sqlite:///{path}")
+    store.commit(Batch(FACTS, [], [], {}), now_unix_nano=1)
+    store.close()
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE fact SET body = x'ffff'")
+    database.close()
+    with pytest.raises(HistoryError, match="damaged"):
+        list(read_history(path))
