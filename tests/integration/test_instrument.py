@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import gc
+import inspect
 import logging
+from collections import UserDict
+from collections.abc import Mapping
 
 import pytest
 import wrapt
@@ -18,6 +21,7 @@ from a2a.types.a2a_pb2 import Task, TaskState, TaskStatus
 import a2a_fencing
 from a2a_fencing import conventions as c
 from a2a_fencing import recorder
+from a2a_fencing.hooks.patches import Patches
 from a2a_fencing.instrumentor import A2AFencingInstrumentor
 from a2a_fencing.testing import capture
 
@@ -236,3 +240,47 @@ def test_a_target_that_is_missing_is_reported_and_the_rest_works(
         assert len([r for r in caplog.records if "_handle_initial_task" in r.message]) == 1
     finally:
         a2a_fencing.uninstrument()
+
+
+class Kept(UserDict[str, Task]):
+    """A store that derives from no SDK class, but from one that much else derives from."""
+
+    async def get(self, task_id, context):
+        return super().get(task_id)
+
+
+class Repository:
+    def save(self, entity, context=None):
+        return "saved"
+
+
+class FirstTasks(Repository):
+    pass
+
+
+class SecondTasks(Repository):
+    pass
+
+
+class Users(Repository):
+    pass
+
+
+async def test_hooking_a_store_lets_alone_what_it_shares_with_other_classes() -> None:
+    async def hook(wrapped, instance, args, kwargs):
+        found = wrapped(*args, **kwargs)
+        return "hooked", await found if inspect.isawaitable(found) else found
+
+    patches = Patches()
+    get, save = Mapping.__dict__["get"], Repository.__dict__["save"]
+    try:
+        patches.adopt(Kept, "get", hook)
+        patches.adopt(FirstTasks, "save", hook)
+        patches.adopt(SecondTasks, "save", hook)
+        assert Mapping.__dict__["get"] is get
+        assert await Kept(t=Task(id="t")).get("t", CALL) == ("hooked", Task(id="t"))
+        assert await FirstTasks().save(Task()) == await SecondTasks().save(Task()) == ("hooked", "saved")
+        assert Users().save("somebody") == "saved"
+    finally:
+        patches.undo()
+    assert Repository.__dict__["save"] is save

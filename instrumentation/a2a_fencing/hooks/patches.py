@@ -7,6 +7,8 @@ import functools
 import importlib
 import inspect
 import operator
+import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +20,14 @@ Wrapper = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], A
 """A wrapt wrapper: ``(wrapped, instance, args, kwargs) -> result``."""
 
 _INIT_SUBCLASS = "__init_subclass__"
+_NO_METHODS = (
+    classmethod,
+    property,
+    type,
+    types.BuiltinMethodType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
 
 
 class _Switch(list[None]):
@@ -63,6 +73,7 @@ class Patches:
         self._switch = _Switch([None])
         self._applied: list[tuple[type, str, Any, Any]] = []
         self._watched: list[tuple[type, Any, Any]] = []
+        self._adopters: dict[tuple[type, str], weakref.WeakSet[type]] = {}
 
     def wrap(self, owner: type, name: str, wrapper: Wrapper) -> None:
         """Wraps the method that `owner` itself defines under `name`.
@@ -99,9 +110,25 @@ class Patches:
         self._watch(base, functools.partial(self._wrap_override, name=name, wrapper=wrapper))
 
     def adopt(self, cls: type, name: str, wrapper: Wrapper) -> None:
-        """Wraps `name` wherever a class that derives from no SDK base inherits it from."""
-        for ancestor in cls.__mro__:
-            self._wrap_override(ancestor, name, wrapper)
+        """Wraps `name` for objects of a class that derives from no SDK base.
+
+        It may inherit the method from a class that others use for something else: these are let alone.
+        """
+        owner = next((ancestor for ancestor in cls.__mro__ if name in ancestor.__dict__), None)
+        if owner is None:
+            return
+        known = self._adopters.get((owner, name))
+        if known is not None:
+            known.add(cls)
+            return
+        adopters = self._adopters[owner, name] = weakref.WeakSet((cls,))
+
+        def for_adopters(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+            if any(adopter in type(instance).__mro__ for adopter in adopters):
+                return wrapper(wrapped, instance, args, kwargs)
+            return wrapped(*args, **kwargs)
+
+        self._wrap_override(owner, name, for_adopters)
 
     def undo(self) -> None:
         """Restores what is still ours; what others wrapped since is made to pass straight through."""
@@ -120,6 +147,7 @@ class Patches:
                 setattr(base, _INIT_SUBCLASS, original)
         self._applied.clear()
         self._watched.clear()
+        self._adopters.clear()
 
     def _wrap_override(self, cls: type, name: str, wrapper: Wrapper) -> None:
         method = cls.__dict__.get(name)
@@ -155,7 +183,7 @@ def _is_method(method: Any) -> bool:
     """
     if inspect.isfunction(inspect.unwrap(method, stop=_is_ours) if callable(method) else method):
         return True
-    binds = hasattr(type(method), "__get__") and not isinstance(method, classmethod | property | type)
+    binds = hasattr(type(method), "__get__") and not isinstance(method, _NO_METHODS)
     return binds and (callable(method) or isinstance(method, functools.partialmethod))
 
 
