@@ -198,12 +198,18 @@ class Outbox:
                     return
 
     def _send_all(self) -> None:
-        """Sends until nothing waits."""
+        """Sends until nothing waits: facts in their order, spans behind the facts they recorded.
+
+        A receiver reads facts from spans, too; one that came before those numbered below it would look
+        like a gap for as long as these take.
+        """
         while self._facts or self._spans:
             self._sending = True
             try:
-                self._send_next_facts()
                 spans = _take(self._spans)
+                before_them = len(self._facts)
+                while before_them > 0:
+                    before_them -= self._send_next_facts()
                 if spans and self._traces_url is not None:
                     events = {
                         span_id: self._events.pop(span_id)
@@ -216,7 +222,8 @@ class Outbox:
                     self._sending = False
                     self._sent.notify_all()
 
-    def _send_next_facts(self) -> None:
+    def _send_next_facts(self) -> int:
+        """Sends the oldest facts; says how many."""
         with self._sent:
             facts = _take(self._facts)
             self._in_flight = len(facts)
@@ -228,6 +235,7 @@ class Outbox:
                 self._settled += self._in_flight
                 self._in_flight = 0
                 self._sent.notify_all()
+        return len(facts)
 
     def _send_facts(self, url: str, facts: list[Fact]) -> None:
         if self._deliver(url, encode_logs(facts, self._resource)):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from a2a_fencing.checker import Finding
+from a2a_fencing.checker.report import Identity
 from a2a_fencing.facts import TaskKey, split_id
 from a2a_fencing_dashboard.store import codec
 from a2a_fencing_dashboard.store import summary as m
@@ -20,6 +22,13 @@ from a2a_fencing_dashboard.store.sqlite.tasks import TaskTable
 from a2a_fencing_dashboard.store.summary import TaskSummary
 
 _NS: Final = 1_000_000_000
+
+
+class _Kept(NamedTuple):
+    """Number of a finding, and when it was first concluded."""
+
+    id: int
+    seen_unix_nano: int
 
 
 class FindingTable:
@@ -39,13 +48,22 @@ class FindingTable:
         self._tasks = tasks
         self._tallies = tallies
         self._outbox = outbox
+        (self._last_id,) = db.execute("SELECT coalesce(max(id), 0) FROM finding").fetchone()
 
-    def apply(self, change: FindingChange, *, now_unix_nano: int) -> None:
-        """Adds or removes a finding."""
-        if change.retracted:
-            self._remove(change.finding, now_unix_nano)
-        else:
-            self._add(change.finding, self._tasks.of(change.finding.task), now_unix_nano)
+    def apply(self, changes: Sequence[FindingChange], *, now_unix_nano: int) -> None:
+        """Adds and removes findings.
+
+        One that comes back as it goes, in other words or more certain, is the finding that it was: it
+        keeps its number, by which people have acknowledged it, and when it was concluded.
+        """
+        gone: dict[Identity, _Kept] = {}
+        for change in changes:
+            finding = change.finding
+            if change.retracted:
+                gone |= self._remove(finding, now_unix_nano)
+            else:
+                kept = gone.pop(finding.identity, None) or self._new(now_unix_nano)
+                self._add(finding, self._tasks.of(finding.task), kept)
 
     def of(self, task: int, key: TaskKey) -> list[Finding]:
         """The findings that stand for a task; `key` tells which, but for the incarnation."""
@@ -67,12 +85,18 @@ class FindingTable:
             for rule, severity, certainty, incarnation, witness, explanation, identity in rows
         ]
 
-    def _add(self, finding: Finding, task: TaskSummary, now_unix_nano: int) -> None:
+    def _new(self, now_unix_nano: int) -> _Kept:
+        # Not the database's choice, which gives the number of a finding that was removed again.
+        self._last_id += 1
+        return _Kept(self._last_id, now_unix_nano)
+
+    def _add(self, finding: Finding, task: TaskSummary, kept: _Kept) -> None:
         replica, at = self._newest_witness(finding, task.id) or (task.origin, task.last)
-        row = self._db.execute(
-            "INSERT INTO finding (task, run, incarnation, rule, severity, certainty, witness,"
-            " explanation, key, replica, at, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        self._db.execute(
+            "INSERT INTO finding (id, task, run, incarnation, rule, severity, certainty, witness,"
+            " explanation, key, replica, at, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
+                kept.id,
                 task.id,
                 task.run,
                 finding.task.incarnation,
@@ -84,24 +108,26 @@ class FindingTable:
                 finding.key,
                 replica,
                 at,
-                now_unix_nano,
+                kept.seen_unix_nano,
             ),
         )
-        assert row.lastrowid is not None
-        self._outbox.added(finding, row.lastrowid)
+        self._outbox.added(finding, kept.id)
         self._count(finding, task, replica, at, 1)
 
-    def _remove(self, finding: Finding, now_unix_nano: int) -> None:
+    def _remove(self, finding: Finding, now_unix_nano: int) -> dict[Identity, _Kept]:
         """Removes a finding by its identity, from whichever incarnation it was added to."""
+        kept = {}
         for task in self._tasks.incarnations(finding.task).values():
             removed = self._db.execute(
                 "DELETE FROM finding WHERE task = ? AND incarnation = ? AND rule = ? AND key = ?"
-                " RETURNING id, replica, at",
+                " RETURNING id, replica, at, seen",
                 (task.id, finding.task.incarnation, finding.rule, finding.key),
             ).fetchall()
-            for row_id, replica, at in removed:
+            for row_id, replica, at, seen in removed:
                 self._outbox.removed(finding, row_id, task.id, now_unix_nano)
                 self._count(finding, task, replica, at, -1)
+                kept[finding.identity] = _Kept(row_id, seen)
+        return kept
 
     def _count(self, finding: Finding, task: TaskSummary, replica: int, at: int, step: int) -> None:
         measure = m.VIOLATIONS if finding.violates else m.INFOS

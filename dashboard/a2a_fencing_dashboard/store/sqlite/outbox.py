@@ -138,11 +138,12 @@ class SqliteOutbox:
         with self._connected() as db:
             (notes,) = db.execute("SELECT count FROM note_changes").fetchone()
             newest = db.execute("SELECT id, seen FROM finding ORDER BY id DESC LIMIT 1").fetchone()
+            (changes,) = db.execute("SELECT count FROM finding_changes").fetchone()
             (violations,) = db.execute(
                 "SELECT total(count) FROM tally WHERE width = ? AND bucket = 0 AND measure = ?",
                 (ALL_TIME, VIOLATIONS),
             ).fetchone()
-            return int(notes), int(violations), *(newest or ())
+            return int(notes), int(changes), int(violations), *(newest or ())
 
     def standing(self, *, since_unix_nano: int = 0) -> list[Standing]:
         """What violates and is not muted, of what was concluded since then, newest first."""

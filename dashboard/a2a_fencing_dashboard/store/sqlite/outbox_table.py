@@ -22,6 +22,7 @@ LIMIT: Final = 100_000
 # `id` never comes twice, and leaves no gap. `sending` is where the parcel ends that was tried last, so
 # that the next try sends the same. `hushed` has the standing findings nobody is told of. A change names
 # its task itself, as the row of a task may be gone by the time it is told; `task` leads to its run.
+# `finding_changes` counts commits in which a finding became more or less certain or grave.
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS outbox_change (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -46,6 +47,7 @@ CREATE TABLE IF NOT EXISTS outbox_cursor (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS outbox_state (name TEXT NOT NULL, heeded INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS hushed (finding INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS finding_changes (count INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS finding_kind ON finding (severity, rule, certainty, run, seen);
 """
 _TOLD: Final = "incarnation, rule, severity, certainty, witness, explanation, key, seen"
@@ -55,13 +57,15 @@ MUTED_FINDINGS: Final = f"SELECT finding FROM noted WHERE kind = '{notes.MUTED}'
 
 def prepare(db: sqlite3.Connection) -> None:
     """Makes the tables where there are none."""
-    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'outbox_change'").fetchone():
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'finding_changes'").fetchone():
         return
     db.execute("BEGIN IMMEDIATE")
     for statement in _TABLES.split(";\n"):
         db.execute(statement)
     if not db.execute("SELECT 1 FROM outbox_state").fetchone():
         db.execute("INSERT INTO outbox_state VALUES (?, 0)", (uuid.uuid4().hex,))
+    if not db.execute("SELECT 1 FROM finding_changes").fetchone():
+        db.execute("INSERT INTO finding_changes VALUES (0)")
     db.execute("COMMIT")
 
 
@@ -93,6 +97,8 @@ class OutboxTable:
         gone, came = dict(self._gone), dict(self._came)
         self._gone.clear()
         self._came.clear()
+        if any(_weight(gone[i][0]) != _weight(came[i][0]) for i in gone.keys() & came.keys()):
+            self._db.execute("UPDATE finding_changes SET count = count + 1")
         if not (gone or came) or not self._db.execute("SELECT 1 FROM outbox_cursor").fetchone():
             return
         for identity, (finding, task, now, hushed) in gone.items():

@@ -81,8 +81,7 @@ class Writer:
                 self._tasks.move(name, key)
             for key, verdict in batch.verdicts.items():
                 self._tasks.of(key).judged = verdict
-            for change in batch.changes:
-                self._findings.apply(change, now_unix_nano=now_unix_nano)
+            self._findings.apply(batch.changes, now_unix_nano=now_unix_nano)
             _write_spans(db, batch.spans)
             clocks.write(db, batch.clocks)
             self._tasks.write()

@@ -1,0 +1,34 @@
+"""Spans leave behind the facts they recorded, so that a receiver of both never sees a gap between."""
+
+from __future__ import annotations
+
+from opentelemetry.sdk.resources import Resource
+
+from a2a_fencing import conventions as c
+from a2a_fencing.facts import Fact
+from a2a_fencing.outbox import LOGS_PATH, TRACES_PATH, Outbox
+from a2a_fencing.spans import LightTracer
+
+
+def test_a_span_waits_for_facts_recorded_before_it_ended(monkeypatch) -> None:
+    outbox = Outbox("http://x" + LOGS_PATH, "http://x" + TRACES_PATH, Resource({}))
+    monkeypatch.setattr(outbox, "_awake", lambda: None)
+    tracer = LightTracer(outbox.take_span)
+    sent: list[str] = []
+
+    def deliver(url: str, body: bytes) -> bool:
+        sent.append(url.rpartition("/")[2])
+        if len(sent) == 1:
+            record(2)  # while the first facts are on their way
+        return True
+
+    def record(n: int) -> None:
+        span = tracer.start_span("save")
+        outbox.take_fact(Fact(id=f"r:{n}", kind=c.WRITE, time_unix_nano=n, replica="r"), span)
+        span.end()
+
+    monkeypatch.setattr(outbox, "_deliver", deliver)
+    record(1)
+    outbox._send_all()
+    assert sent == ["logs", "traces", "logs", "traces"]
+    outbox.close()
