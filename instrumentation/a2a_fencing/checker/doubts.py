@@ -8,6 +8,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing.checker.cluster import Cluster
 from a2a_fencing.checker.conclusion import SETTLE_NS
 from a2a_fencing.checker.incarnation import Incarnation
+from a2a_fencing.checker.versions import is_cancel
 from a2a_fencing.scoped import is_scoped
 
 _CLOCKS_APART_NS = 1_000_000_000
@@ -60,6 +61,11 @@ def _unknown_predecessors(life: Incarnation) -> Iterator[str]:
     versions = life.versions
     for version in sorted(versions.unwritten - life.indeterminate.landed.keys()):
         yield f"predecessor unknown: nobody reported the write of v{version}"
+    lowest = next(iter(versions), None)
+    first = lowest.write if lowest is not None else None
+    if first is not None and is_cancel(first) and first.base_version is first.base_state is None:
+        # A cancel may leave the base out, and there is none of a task that is not stored.
+        yield f"predecessor unknown: nobody reported what the cancel at v{first.version} replaced"
     if versions.holes:
         yield f"predecessor unknown: {versions.holes} versions between the known ones were not reported"
     refused, highest = life.stale_base, versions.highest

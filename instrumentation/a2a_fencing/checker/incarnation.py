@@ -23,6 +23,7 @@ from a2a_fencing.checker.versions import (
     Versions,
     after,
     by_number,
+    is_cancel,
 )
 from a2a_fencing.facts import Fact, TaskKey
 
@@ -195,7 +196,7 @@ class Incarnation:
             before.add_derived(write)
             if before.write is not None and before.write.replica != write.replica:
                 self._saw(before.write, write)
-        elif base is None and write.base_state is None:
+        elif write.base_state is None and not is_cancel(write):
             self.born = write if self.born is None else min(self.born, write, key=by_number)
         self.births += base is None
         if write.origin == c.FROM_EXECUTOR:

@@ -349,6 +349,23 @@ def test_versions_of_two_kinds_are_not_compared() -> None:
     assert tale.check().verdicts == {tale.key: c.UNKNOWN}
 
 
+def test_a_cancel_without_a_base_creates_nothing() -> None:
+    tale = Tale()
+    a = tale.replica("A")
+    a.write(W, to=1)
+    b = tale.replica("B")
+    b.cancel(None, 2)
+    assert tale.check().verdict == c.FINE
+
+    alone = check(tale.facts[1:])
+
+    assert alone.doubts == {
+        tale.key: ("predecessor unknown: nobody reported what the cancel at v2 replaced",)
+    }
+    lost = [replace(fact, id="B:2") for fact in tale.facts[1:]]
+    assert "facts of B are missing" in str(check(lost).doubts)
+
+
 def test_a_base_of_another_kind_is_before_nothing() -> None:
     tale = Tale()
     a = tale.replica("A")
