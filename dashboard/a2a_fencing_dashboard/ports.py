@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from ipaddress import ip_address
 from typing import Final
 
 _TRIES: Final = 50
@@ -56,3 +57,13 @@ def _bind(host: str, port: int) -> socket.socket | None:
             return None
         raise
     return sock
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens on this address or name."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

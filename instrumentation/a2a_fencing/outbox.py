@@ -253,7 +253,7 @@ class Outbox:
             try:
                 response = self._session.post(url, data=body, headers=self._headers, timeout=_TIMEOUT_S)
                 if response.ok:
-                    self._complained = False
+                    self._rejoice(url)
                     return True
                 if response.status_code in _NO_SUCH_SIGNAL:
                     self._drop_signal(url)
@@ -286,6 +286,11 @@ class Outbox:
             _log.warning(
                 "facts wait: %s does not take them (%s); trying on in the background", url, problem
             )
+
+    def _rejoice(self, url: str) -> None:
+        if self._complained:
+            self._complained = False
+            _log.warning("%s takes facts again", url)
 
     def _drop_signal(self, url: str) -> None:
         """The endpoint has no such signal (Jaeger takes traces only); nothing is wrong."""

@@ -74,7 +74,9 @@ async def test_an_endpoint_that_takes_only_traces_gets_every_fact_and_sees_no_se
         assert caplog.records == []
 
 
-async def test_a_receiver_that_is_full_is_asked_again_and_gets_every_fact_once() -> None:
+async def test_a_receiver_that_is_full_is_asked_again_and_gets_every_fact_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def full_at_first(path: str, before: int):
         return (503, {"Retry-After": "0"}) if path == "/v1/logs" and before < 2 else (200, {})
 
@@ -83,6 +85,8 @@ async def test_a_receiver_that_is_full_is_asked_again_and_gets_every_fact_once()
             await save("t1")
             assert instrumentor.flush(20)
         assert [fact.n for fact in sink.facts_in_logs()] == [1, 2, 3]
+    said = [record.message for record in caplog.records if record.name == "a2a_fencing"]
+    assert ["facts wait" in said[0], "takes facts again" in said[1], len(said)] == [True, True, 2]
 
 
 async def test_what_is_refused_for_good_is_counted_as_lost() -> None:

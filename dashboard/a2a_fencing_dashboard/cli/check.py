@@ -25,7 +25,7 @@ _history = click.Path(exists=True, dir_okay=False, path_type=Path)
 _written = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(short_help="Judge a history in files.")
 @click.argument("paths", nargs=-1, required=True, type=_history)
 @click.option(
     "--format",

@@ -11,7 +11,7 @@ from a2a_fencing_dashboard.cli.extras import require
 from a2a_fencing_dashboard.services import start_receiver
 
 
-@click.command()
+@click.command(short_help="The receiver alone.")
 @options.host
 @options.otlp_port
 @options.store
@@ -41,6 +41,7 @@ def collect(
             alerts=alerts,
         )
         options.say_receiver(endpoint, otlp_port)
+        options.warn_of_strangers(host, token)
         alerting.say(alerts)
         click.echo(f"store      {store_url}")
         click.echo("Ctrl-C ends it")

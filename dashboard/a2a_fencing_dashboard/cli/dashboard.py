@@ -20,7 +20,7 @@ _OF_A_FILE: Final = frozenset({"history", "host", "port", "token", "jaeger_url"}
 """Options that go with --open."""
 
 
-@click.command()
+@click.command(short_help="Receiver and dashboard.")
 @options.host
 @options.port
 @options.otlp_port
@@ -69,6 +69,7 @@ def dashboard(
             alerts=alerts.linking_to(base_url(host, port)),
         )
         options.say_receiver(endpoint, otlp_port)
+        options.warn_of_strangers(host, token)
         alerting.say(alerts)
         url = start_dashboard(
             supervisor,

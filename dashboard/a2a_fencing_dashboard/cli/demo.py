@@ -18,7 +18,7 @@ _HEADLESS_SECONDS: Final = 30.0
 _HOST: Final = "127.0.0.1"
 
 
-@click.command()
+@click.command(short_help="A cluster under load, with receiver and dashboard.")
 @click.option(
     "--replicas", type=click.IntRange(1, 20), default=3, show_default=True, help="Server processes."
 )

@@ -24,7 +24,7 @@ _PREFIXES: Final = ("A2A_FENCING_", "OTEL_")
 _SECRETS: Final = ("HEADERS", "TOKEN", "SECRET")
 
 
-@click.command()
+@click.command(short_help="Tell what the instrumentation finds here.")
 def doctor() -> int:
     """Tell what the instrumentation finds: SDK, hooks, settings, and whether facts would arrive.
 

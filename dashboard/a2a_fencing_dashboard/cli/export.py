@@ -20,7 +20,7 @@ _FORMATS: Final = ("otlp", "html", "csv", "parquet")
 _LOOKED_AT: Final = 1_000
 
 
-@click.command()
+@click.command(short_help="Write facts or a report from a store.")
 @click.argument("path", metavar="STORE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--format",

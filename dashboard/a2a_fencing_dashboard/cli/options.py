@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from a2a_fencing_dashboard.cli.extras import needs_extra
-from a2a_fencing_dashboard.ports import PortTakenError, free_port
+from a2a_fencing_dashboard.ports import PortTakenError, free_port, is_loopback
 
 OTLP_PORT: Final = 4318
 DASHBOARD_PORT: Final = 8501
@@ -91,6 +91,14 @@ def chosen_port(host: str, number: int, *, option: str) -> int:
         raise click.UsageError(f"{option}: {error}") from error
     except OSError as error:
         raise click.UsageError(f"--host: cannot listen on {host}: {error.strerror}") from error
+
+
+def warn_of_strangers(host: str, token: str | None) -> None:
+    """Says it where other machines can reach what asks for no token."""
+    if token is None and not is_loopback(host):
+        click.echo(
+            f"warning: whoever reaches {host} may read and write here; --token keeps them out", err=True
+        )
 
 
 def say_receiver(endpoint: str, port: int) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from a2a_fencing_dashboard.scenarios import Result, Scenario
 
 
-@click.command()
+@click.command(short_help="Play the fencing scenarios.")
 @click.argument("name", required=False)
 @click.option("--list", "only_list", is_flag=True, help="Name the scenarios and tell their stories.")
 @click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store.protocol import FindingRow, Overview, Store, Window
 from a2a_fencing_dashboard.ui.words import Names, count, named, replica_names, short_id, shown
 
@@ -46,7 +47,8 @@ def _figures(overview: Overview, store: Store, window: Window, names: Names) -> 
         ("terminal rejections", overview.terminal_rejections, ""),
         ("dropped events", sum(overview.drops.values()), _split(overview.drops)),
     ]
-    for rule, number in sorted(overview.violations.items()):
+    for rule in c.RULES:  # the gravest first
+        number = overview.violations.get(rule, 0)
         if number:
             rows.append((rule, number, _example(next(violations(store, window, rule=rule)), names)))
     if not any(overview.violations.values()):

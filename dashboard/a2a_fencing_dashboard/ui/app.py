@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from a2a_fencing_dashboard.ui.settings import Settings
 from a2a_fencing_dashboard.ui.view import View
 
 _logger = logging.getLogger(__name__)
+_told: deque[str] = deque(maxlen=32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,9 @@ def main() -> None:
     except StoreError as error:
         parts.unreadable(error)
     except Exception as error:
-        _logger.exception("a page could not be drawn")
+        if repr(error) not in _told:  # once, though each refresh tries again
+            _told.append(repr(error))
+            _logger.exception("a page could not be drawn")
         parts.failed(error)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_fencing_dashboard.ports import PortTakenError, free_port, listener
+from a2a_fencing_dashboard.ports import PortTakenError, free_port, is_loopback, listener
 
 HOST = "127.0.0.1"
 
@@ -30,3 +30,20 @@ def test_a_free_port_can_be_bound_by_somebody_else() -> None:
 def test_an_address_of_another_machine_is_not_a_taken_port() -> None:
     with pytest.raises(OSError, match="assign"):
         listener("192.0.2.1", 0, exact=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "alone"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.7", False),
+        ("agents.example", False),
+    ],
+)
+def test_who_reaches_an_address(host: str, alone: bool) -> None:
+    assert is_loopback(host) is alone
