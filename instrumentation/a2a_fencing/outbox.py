@@ -23,6 +23,7 @@ from opentelemetry.trace import Span
 from a2a_fencing import internal_errors
 from a2a_fencing.encoding import encode_logs, encode_traces
 from a2a_fencing.facts import Fact
+from a2a_fencing.spans import LightSpan
 
 _log = logging.getLogger("a2a_fencing")
 
@@ -101,7 +102,11 @@ class Outbox:
                 self.lost += 1
             else:
                 self._facts.append(fact)
-        if self._traces_url is not None and span is not None and span.is_recording():
+        if self._traces_url is None or span is None or not span.is_recording():
+            pass
+        elif type(span) is LightSpan:
+            span.facts.append(fact)
+        else:
             span_id = span.get_span_context().span_id
             events = self._events.get(span_id)
             if events is None:
@@ -214,7 +219,7 @@ class Outbox:
                     events = {
                         span_id: self._events.pop(span_id)
                         for span in spans
-                        if (span_id := _span_id(span)) in self._events
+                        if self._events and (span_id := _span_id(span)) in self._events
                     }
                     self._deliver(self._traces_url, encode_traces(spans, events, self._resource))
             finally:

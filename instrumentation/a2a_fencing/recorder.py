@@ -19,6 +19,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
 from a2a_fencing.facts import Fact, TaskKey
 from a2a_fencing.replica import Replica
+from a2a_fencing.spans import LightSpan
 
 # The fact of its start names an execution or a dispatch: no second id to make and to send.
 _NAMED_BY_START = {c.EXECUTION: "execution_id", c.DISPATCH: "dispatch_id"}
@@ -97,7 +98,9 @@ class Recorder:
         own_span = None
         if span is None and self.span_per_fact:
             span = own_span = self.tracer.start_span(kind)
-        if span is not None:
+        if type(span) is LightSpan:
+            values["trace_id"], values["span_id"] = span.trace_hex, f"{span.span_id:016x}"
+        elif span is not None:
             context = span.get_span_context()
             if context.is_valid:
                 values["trace_id"] = f"{context.trace_id:032x}"

@@ -21,6 +21,7 @@ from opentelemetry.trace.span import TraceFlags
 from opentelemetry.util.types import Attributes, AttributeValue
 
 from a2a_fencing import conventions as c
+from a2a_fencing.facts import Fact
 
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _UNSET = Status(StatusCode.UNSET)
@@ -28,17 +29,28 @@ _SCOPE = InstrumentationScope(c.SCOPE)
 
 
 class LightSpan(Span):
-    """A span that is handed on when it ends, readable like one of the SDK's."""
+    """A span that is handed on when it ends, readable like one of the SDK's.
+
+    Attributes:
+        trace_id, span_id: Its ids.
+        trace_hex: The trace id as facts have it; it is the same in all spans of a trace.
+        parent: What it is under, a span of ours or a span context; None for a root.
+        facts: The facts that it records, which are its events.
+    """
 
     __slots__ = (
         "_context",
         "_on_end",
         "attributes",
         "end_time",
+        "facts",
         "name",
         "parent",
+        "span_id",
         "start_time",
         "status",
+        "trace_hex",
+        "trace_id",
     )
 
     links: Sequence[Link] = ()
@@ -47,23 +59,30 @@ class LightSpan(Span):
     def __init__(
         self,
         name: str,
-        context: SpanContext,
-        parent: SpanContext | None,
+        trace_id: int,
+        trace_hex: str,
+        parent: LightSpan | SpanContext | None,
         attributes: Attributes,
         start_time: int,
         on_end: Callable[[Any], None],
     ) -> None:
         self.name = name
+        self.trace_id = trace_id
+        self.trace_hex = trace_hex
+        self.span_id = random.getrandbits(64)
         self.parent = parent
         self.attributes: dict[str, AttributeValue] = dict(attributes) if attributes else {}
         self.start_time = start_time
         self.end_time: int | None = None
         self.status = _UNSET
-        self._context = context
+        self.facts: list[Fact] = []
+        self._context: SpanContext | None = None
         self._on_end = on_end
 
     def get_span_context(self) -> SpanContext:
-        """The ids of this span."""
+        """The ids of this span, made when somebody asks: few do, and they cost as much as the span."""
+        if self._context is None:
+            self._context = SpanContext(self.trace_id, self.span_id, False, _SAMPLED)
         return self._context
 
     def is_recording(self) -> bool:
@@ -127,7 +146,13 @@ class LightTracer(trace.Tracer):
         set_status_on_exception: bool = True,
     ) -> Span:
         """A span under the one in `context`, which is the ambient one by default."""
-        parent: SpanContext | None = trace.get_current_span(context).get_span_context()
+        start = time.time_ns() if start_time is None else start_time
+        above = trace.get_current_span(context)
+        if type(above) is LightSpan:
+            return LightSpan(
+                name, above.trace_id, above.trace_hex, above, attributes, start, self._on_end
+            )
+        parent: SpanContext | None = above.get_span_context()
         if parent is None or not parent.is_valid:
             parent, trace_id = None, random.getrandbits(128)
         else:
@@ -135,9 +160,7 @@ class LightTracer(trace.Tracer):
             if not parent.trace_flags & TraceFlags.SAMPLED:
                 # The request was not sampled where it began; facts travel as log events all the same.
                 return NonRecordingSpan(parent)
-        own = SpanContext(trace_id, random.getrandbits(64), False, _SAMPLED)
-        start = time.time_ns() if start_time is None else start_time
-        return LightSpan(name, own, parent, attributes, start, self._on_end)
+        return LightSpan(name, trace_id, f"{trace_id:032x}", parent, attributes, start, self._on_end)
 
     @contextmanager
     def start_as_current_span(  # type: ignore[override]

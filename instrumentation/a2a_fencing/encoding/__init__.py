@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -24,12 +24,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Status as StatusMessage
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.trace import StatusCode
+from opentelemetry.trace import StatusCode, TraceFlags
 
 from a2a_fencing import conventions as c
 from a2a_fencing.encoding.attributes import attributes_of, key_of, pair
 from a2a_fencing.encoding.wire import any_value, fixed, framed, tag, varint
 from a2a_fencing.facts import Fact
+from a2a_fencing.spans import LightSpan
 
 _CACHED = 8192
 
@@ -57,11 +58,11 @@ def encode_logs(batch: Iterable[Fact], resource: Resource) -> bytes:
 
 
 def encode_traces(
-    spans: Sequence[ReadableSpan], events: Mapping[int, Sequence[Fact]], resource: Resource
+    spans: Sequence[ReadableSpan | LightSpan], events: Mapping[int, Sequence[Fact]], resource: Resource
 ) -> bytes:
     """An ExportTraceServiceRequest; `events` are the facts each of our spans recorded, by span id."""
-    ours: list[ReadableSpan] = []
-    others: list[ReadableSpan] = []
+    ours: list[ReadableSpan | LightSpan] = []
+    others: list[Any] = []
     for span in spans:
         scope = span.instrumentation_scope
         (ours if scope is not None and scope.name == c.SCOPE else others).append(span)
@@ -109,27 +110,35 @@ def _event_kind(kind: str) -> bytes:
     return SpanMessage.Event(name=c.event_name(kind)).SerializeToString()
 
 
-def _span(span: ReadableSpan, events: Mapping[int, Sequence[Fact]]) -> bytes:
-    context = span.get_span_context()
-    assert context is not None
+def _span(span: ReadableSpan | LightSpan, events: Mapping[int, Sequence[Fact]]) -> bytes:
+    facts: Sequence[Fact]
+    if isinstance(span, LightSpan):
+        trace_id, span_id, flags, facts = span.trace_id, span.span_id, TraceFlags.SAMPLED, span.facts
+        rest = span.status.status_code is not StatusCode.UNSET
+    else:
+        context = span.get_span_context()
+        assert context is not None
+        trace_id, span_id, flags = context.trace_id, context.span_id, int(context.trace_flags)
+        facts = events.get(span_id, ())
+        rest = True
     parts = [
         _SPAN_TRACE,
-        context.trace_id.to_bytes(16, "big"),
+        trace_id.to_bytes(16, "big"),
         _SPAN_ID,
-        context.span_id.to_bytes(8, "big"),
+        span_id.to_bytes(8, "big"),
         _SPAN_START,
         (span.start_time or 0).to_bytes(8, "little"),
         _SPAN_END,
         (span.end_time or 0).to_bytes(8, "little"),
-        _span_kind(span.name, int(context.trace_flags)),
+        _span_kind(span.name, flags),
     ]
     if span.parent is not None:
         parts += _SPAN_PARENT, span.parent.span_id.to_bytes(8, "big")
-    if context.trace_state or span.links or span.status.status_code is not StatusCode.UNSET:
+    if rest:
         parts.append(_span_rest(span))
     for key, value in (span.attributes or {}).items():
         parts += _SPAN_ATTRIBUTES, pair(key_of(key), value)  # type: ignore[arg-type]
-    for fact in events.get(context.span_id, ()):
+    for fact in facts:
         parts.append(framed(_EVENTS, _span_event(fact)))
     return b"".join(parts)
 
@@ -139,7 +148,7 @@ def _span_kind(name: str, flags: int) -> bytes:
     return SpanMessage(name=name, flags=flags, kind=SpanMessage.SPAN_KIND_INTERNAL).SerializeToString()
 
 
-def _span_rest(span: ReadableSpan) -> bytes:
+def _span_rest(span: ReadableSpan | LightSpan) -> bytes:
     """What few spans have."""
     context = span.get_span_context()
     message = SpanMessage(trace_state=context.trace_state.to_header() if context is not None else "")

@@ -89,7 +89,7 @@ class ConsumerHooks:
         turn = self._turns.get(consumer)
         scope = Scope(c.FROM_EXECUTOR, turn=turn, event=event if kind is not None else None)
         scope.applied = not _TRIES_AGAIN
-        if kind is not None and consumer in self._fenced and in_force().consumer:
+        if kind is not None and in_force().consumer and consumer in self._fenced:
             self._dropped(rec, consumer, scope, c.FENCED_BY_GUARD)
             # The SDK takes an event off its queue's account once it has been applied.
             consumer.active_task._event_queue_agent.task_done()
