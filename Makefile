@@ -27,8 +27,11 @@ $(READY): pyproject.toml constraints.txt
 	fi
 	@touch $@
 
-test: $(READY) ## Run every test
-	$(PYTEST)
+# A file's tests stay together, as some share a server; two files at a time, as each may start several.
+JOBS ?= 2
+
+test: $(READY) ## Run every test, JOBS=2 files at a time
+	$(PYTEST) -n $(JOBS) --dist loadfile
 
 SDK_VERSIONS ?= 1.0.3 1.1.5 1.2.0 1.2.3 1.3.0
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,3 +23,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _INTEGRATION in item.path.parents:
             item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(autouse=True)
+def main_module() -> Iterator[None]:
+    """Streamlit's AppTest makes the page `__main__`, which every process started later would run."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
