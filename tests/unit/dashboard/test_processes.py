@@ -16,12 +16,17 @@ from a2a_fencing_dashboard.ports import free_port
 from a2a_fencing_dashboard.processes import ChildError, Supervisor
 
 HOST = "127.0.0.1"
+# A signal that comes right before accept() does not wake it: a moment later it has to look.
 LISTEN = """
 import socket
 {first}
 sock = socket.create_server(("127.0.0.1", {port}))
+sock.settimeout(0.1)
 while True:
-    sock.accept()
+    try:
+        sock.accept()
+    except TimeoutError:
+        pass
 """
 
 
