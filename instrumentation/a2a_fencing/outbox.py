@@ -84,6 +84,7 @@ class Outbox:
         self._wake = threading.Event()
         self._sent = threading.Condition()
         self._sending = False
+        self._hurried = 0
         self._in_flight = 0
         self._settled = 0
         self._closing = False
@@ -130,13 +131,17 @@ class Outbox:
     def flush(self, timeout_s: float = 5.0) -> bool:
         """Waits until all that was taken so far is acknowledged; False when that takes too long."""
         deadline = time.monotonic() + timeout_s
-        self._wake.set()
         with self._sent:
-            while self._facts or self._spans or self._sending:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                self._sent.wait(left)
+            self._hurried += 1
+            self._wake.set()
+            try:
+                while self._facts or self._spans or self._sending:
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        return False
+                    self._sent.wait(left)
+            finally:
+                self._hurried -= 1
         return True
 
     def confirmation(self) -> Callable[[float], str | None]:
@@ -203,10 +208,11 @@ class Outbox:
                     return
 
     def _send_all(self) -> None:
-        """Sends until nothing waits: facts in their order, spans behind the facts they recorded.
+        """Sends what waits: facts in their order, spans behind the facts they recorded.
 
         A receiver reads facts from spans, too; one that came before those numbered below it would look
-        like a gap for as long as these take.
+        like a gap for as long as these take. What comes meanwhile waits for the next time, unless that
+        is a batch already or somebody waits for it: a request costs as much as a hundred facts in it.
         """
         while self._facts or self._spans:
             self._sending = True
@@ -226,6 +232,8 @@ class Outbox:
                 with self._sent:
                     self._sending = False
                     self._sent.notify_all()
+            if not (self._hurried or self._closing or len(self._facts) >= _BATCH):
+                return
 
     def _send_next_facts(self) -> int:
         """Sends the oldest facts; says how many."""

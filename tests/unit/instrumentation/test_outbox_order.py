@@ -10,7 +10,7 @@ from a2a_fencing.outbox import LOGS_PATH, TRACES_PATH, Outbox
 from a2a_fencing.spans import LightTracer
 
 
-def test_a_span_waits_for_facts_recorded_before_it_ended(monkeypatch) -> None:
+def test_spans_go_behind_their_facts_and_what_comes_meanwhile_waits(monkeypatch) -> None:
     outbox = Outbox("http://x" + LOGS_PATH, "http://x" + TRACES_PATH, Resource({}))
     monkeypatch.setattr(outbox, "_awake", lambda: None)
     tracer = LightTracer(outbox.take_span)
@@ -29,6 +29,8 @@ def test_a_span_waits_for_facts_recorded_before_it_ended(monkeypatch) -> None:
 
     monkeypatch.setattr(outbox, "_deliver", deliver)
     record(1)
+    outbox._send_all()
+    assert sent == ["logs", "traces"]
     outbox._send_all()
     assert sent == ["logs", "traces", "logs", "traces"]
     outbox.close()
