@@ -30,8 +30,12 @@ $(READY): pyproject.toml constraints.txt
 # A file's tests stay together, as some share a server; two files at a time, as each may start several.
 JOBS ?= 2
 
+# Those of signals and children have a process to themselves.
+ALONE := tests/unit/dashboard/test_processes.py
+
 test: $(READY) ## Run every test, JOBS=2 files at a time
-	$(PYTEST) -n $(JOBS) --dist loadfile
+	$(PYTEST) -q $(ALONE)
+	$(PYTEST) -n $(JOBS) --dist loadfile --ignore $(ALONE)
 
 SDK_VERSIONS ?= 1.0.3 1.1.5 1.2.0 1.2.3 1.3.0
 

@@ -150,6 +150,8 @@ def _interrupts_blocked() -> Iterator[None]:
 def _run(name: str, target: Callable[..., None], arguments: dict[str, Any]) -> None:
     for signum in _STOP_SIGNALS:
         signal.signal(signum, _leave)
+    # Whoever started us may have had them blocked, which is handed down.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
     threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
     try:
         target(**arguments)
