@@ -232,7 +232,8 @@ class Outbox:
                 with self._sent:
                     self._sending = False
                     self._sent.notify_all()
-            if not (self._hurried or self._closing or len(self._facts) >= _BATCH):
+            behind = max(len(self._facts), len(self._spans)) >= _BATCH
+            if not (behind or self._hurried or self._closing):
                 return
 
     def _send_next_facts(self) -> int:
