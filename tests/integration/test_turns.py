@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+from typing import Any
 
 import pytest
 from a2a.server.cluster import ConcurrentTaskModificationError
@@ -35,12 +36,31 @@ from support.cluster import (
 from support.databases import Database, database
 
 CALL = ServerCallContext()
+SMALL = 2
+"""Room in a subscriber's queue, where a test fills it."""
 
 
 @pytest.fixture
 def sqlite(tmp_path):
     with database("sqlite", tmp_path) as found:
         yield found
+
+
+@pytest.fixture
+def small_sinks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The subscribers' queues made meanwhile, each with little room."""
+    from a2a.server.events.event_queue_v2 import EventQueueSink
+
+    made: list[Any] = []
+    original = EventQueueSink.__init__
+
+    def small(self, parent, max_queue_size=1024, evict_on_full=False):
+        original(self, parent, SMALL if evict_on_full else max_queue_size, evict_on_full)
+        if evict_on_full:
+            made.append(self)
+
+    monkeypatch.setattr(EventQueueSink, "__init__", small)
+    return made
 
 
 async def released(node: Node, task_id: str) -> None:
@@ -235,7 +255,9 @@ async def test_a_task_that_would_replace_a_stored_one_is_dropped(sqlite: Databas
     ]
 
 
-async def test_an_evicted_subscriber_is_told_apart_from_one_that_ended(sqlite: Database) -> None:
+async def test_an_evicted_subscriber_is_told_apart_from_one_that_ended(
+    sqlite: Database, small_sinks: list[Any]
+) -> None:
     go_on = asyncio.Event()
 
     async def floods(context, queue):
@@ -247,27 +269,16 @@ async def test_an_evicted_subscriber_is_told_apart_from_one_that_ended(sqlite: D
 
     async with cluster(sqlite.dsn, floods) as (node,):
         with capture() as history:
-            from a2a.server.events import event_queue_v2
-
             slow = node.handler.on_message_send_stream(message(), CALL)
-            original = event_queue_v2.EventQueueSink.__init__
+            first = await anext(slow)
+            go_on.set()
 
-            def small(self, parent, max_queue_size=1024, evict_on_full=False):
-                original(self, parent, 2 if evict_on_full else max_queue_size, evict_on_full)
+            async def finished() -> bool:
+                stored = await node.stored(first.id)
+                return event_state(stored.task) == c.COMPLETED
 
-            event_queue_v2.EventQueueSink.__init__ = small
-            try:
-                first = await anext(slow)
-                go_on.set()
-
-                async def finished() -> bool:
-                    stored = await node.stored(first.id)
-                    return event_state(stored.task) == c.COMPLETED
-
-                await until(finished)
-                rest = await collect(slow)
-            finally:
-                event_queue_v2.EventQueueSink.__init__ = original
+            await until(finished)
+            rest = await collect(slow)
     assert all(event_state(event) != c.COMPLETED for event in rest)
     (answer,) = history.of(c.ANSWER)
     assert (answer.method, answer.ending) == (c.SEND_STREAMING_MESSAGE, c.END_EVICTED)
@@ -275,6 +286,38 @@ async def test_an_evicted_subscriber_is_told_apart_from_one_that_ended(sqlite: D
         c.SUBSCRIBER_QUEUE
     ]
     assert {f.rule for f in history.check().findings} == {c.STREAM_CUT}
+
+
+async def test_a_client_that_leaves_with_its_queue_full_was_not_evicted(
+    sqlite: Database, small_sinks: list[Any]
+) -> None:
+    go_on, release = asyncio.Event(), asyncio.Event()
+
+    async def fills(context, queue):
+        await queue.enqueue_event(submitted(context))
+        await go_on.wait()
+        for _ in range(SMALL):
+            await queue.enqueue_event(status(context, "WORKING"))
+        await release.wait()
+        await queue.enqueue_event(status(context, "COMPLETED"))
+
+    async with cluster(sqlite.dsn, fills) as (node,):
+        with capture() as history:
+            stream = node.handler.on_message_send_stream(message(), CALL)
+            first = await anext(stream)
+            (sink,) = small_sinks
+            go_on.set()
+
+            async def full() -> bool:
+                return sink.queue.full()
+
+            await until(full)
+            await stream.aclose()
+            release.set()
+            await released(node, first.id)
+    (answer,) = history.of(c.ANSWER)
+    assert answer.ending == c.END_CLOSED
+    assert history.of(c.DROPPED) == []
 
 
 async def test_answers_say_which_method_told_whom_what(sqlite: Database) -> None:

@@ -6,6 +6,7 @@ subscriber queue is stored already, so closing one loses nothing that is not in 
 
 from __future__ import annotations
 
+import asyncio
 import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -14,11 +15,14 @@ from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors, recorder
 from a2a_fencing.hooks import streams
 from a2a_fencing.hooks.patches import Patches
-from a2a_fencing.hooks.sdk import ActiveTask, EventQueueSource
+from a2a_fencing.hooks.sdk import ActiveTask, EventQueueSink, EventQueueSource
 from a2a_fencing.hooks.store import StoreHooks
 from a2a_fencing.hooks.tasks import event_kind, event_state
 
 Method = Callable[..., Awaitable[Any]]
+
+_DELIVER = "_deliver_to_sink"
+"""The SDK's method that evicts."""
 
 
 class _Owner(NamedTuple):
@@ -48,13 +52,16 @@ class QueueHooks:
 
     def install(self, patches: Patches) -> list[str]:
         """Hooks active tasks and their queues; returns the targets this SDK does not have."""
-        return patches.wrap_all(
+        missing = patches.wrap_all(
             (ActiveTask, "ActiveTask", "__init__", self.new_active_task),
             (EventQueueSource, "EventQueueSource", "enqueue_event", self.enqueue_event),
             (EventQueueSource, "EventQueueSource", "close", self.close),
             (EventQueueSource, "EventQueueSource", "tap", self.tap),
-            (EventQueueSource, "EventQueueSource", "_deliver_to_sink", self.deliver),
+            (EventQueueSink, "EventQueueSink", "close", self.close_sink),
         )
+        if not hasattr(EventQueueSource, _DELIVER):
+            missing.append(f"EventQueueSource.{_DELIVER}")
+        return missing
 
     def new_active_task(self, wrapped: Any, active_task: Any, args: Any, kwargs: Any) -> None:
         """Around the construction of an ActiveTask."""
@@ -95,22 +102,26 @@ class QueueHooks:
             self._watches[sink] = watch
         return sink
 
-    def deliver(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Awaitable[Any]:
-        """Around one delivery; a sink that is full is closed and loses all it holds."""
-        sink = args[0] if args else kwargs.get("sink")
-        if sink._evict_on_full:
-            size = sink.queue.qsize()  # mostly 0; whether it is full takes three times as long to learn
-            if size and size >= sink.queue.maxsize and not _is_closed(sink):
-                self._evicted(queue, sink)
-        return wrapped(*args, **kwargs)
+    async def close_sink(self, wrapped: Method, sink: Any, args: Any, kwargs: Any) -> Any:
+        """Around the closing of one sink; a delivery closes one that is full, which loses all it holds.
 
-    def _evicted(self, queue: Any, sink: Any) -> None:
+        Here and not around each delivery, of which there are twenty a task.
+        """
+        if (args[0] if args else kwargs.get("immediate", False)) and not _is_closed(sink):
+            try:
+                if _is_delivering() and sink.queue.full():
+                    self._evicted(sink)
+            except Exception as error:
+                internal_errors.report("closing of a sink", error)
+        return await wrapped(*args, **kwargs)
+
+    def _evicted(self, sink: Any) -> None:
         watch = self._watches.get(sink)
         if watch is not None:
             watch.evicted = True
         lost = [payload[0] for payload in _waiting(sink.queue) if isinstance(payload, tuple)]
         self._dropped(
-            self._subscriber_queues, queue, lost[-1:], c.SUBSCRIBER_EVICTED, c.SUBSCRIBER_QUEUE
+            self._subscriber_queues, sink._parent, lost[-1:], c.SUBSCRIBER_EVICTED, c.SUBSCRIBER_QUEUE
         )
 
     def _dropped(self, owners: Any, queue: Any, events: list[Any], reason: str, which: str) -> None:
@@ -144,6 +155,12 @@ def _is_closed(queue: Any) -> bool:
     """
     closed = getattr(queue, "_is_closed", None)
     return bool(queue.is_closed() if closed is None else closed)
+
+
+def _is_delivering() -> bool:
+    """Whether the current task is one of the SDK's deliveries: a client that leaves closes, too."""
+    task = asyncio.current_task()
+    return task is not None and getattr(task.get_coro(), "__name__", "") == _DELIVER
 
 
 def _waiting(queue: Any) -> list[Any]:

@@ -30,6 +30,7 @@ ConcurrentTaskModificationError: type[Exception] = (
 )
 ActiveTask = find("a2a.server.agent_execution.active_task:ActiveTask")
 CasEventConsumer = find("a2a.server.agent_execution.active_task:EventConsumer")
+EventQueueSink = find("a2a.server.events.event_queue_v2:EventQueueSink")
 EventQueueSource = find("a2a.server.events.event_queue_v2:EventQueueSource")
 EventQueueLegacy = find("a2a.server.events.event_queue:EventQueueLegacy")
 DefaultRequestHandlerV2 = find(
@@ -46,6 +47,7 @@ __all__ = [
     "ConcurrentTaskModificationError",
     "DefaultRequestHandlerV2",
     "EventQueueLegacy",
+    "EventQueueSink",
     "EventQueueSource",
     "LegacyRequestHandler",
     "LegacyTaskStoreAdapter",
