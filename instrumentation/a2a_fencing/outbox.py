@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import atexit
 import logging
-import random
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-import requests
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import Span
 
 from a2a_fencing import internal_errors
+from a2a_fencing.delivery import Answer, Delivery
 from a2a_fencing.encoding import encode_logs, encode_traces
 from a2a_fencing.facts import Fact
 from a2a_fencing.spans import LightSpan
@@ -31,12 +30,9 @@ LOGS_PATH = "/v1/logs"
 TRACES_PATH = "/v1/traces"
 
 _INTERVAL_S = 0.5
-_BATCH = 2048
+BATCH = 2048
+"""Most that leaves in one request."""
 _CAPACITY = 65_536
-_TIMEOUT_S = 10.0
-_LONGEST_BACKOFF_S = 30.0
-_TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
-_NO_SUCH_SIGNAL = frozenset({404, 405, 501})
 
 
 class Outbox:
@@ -63,7 +59,7 @@ class Outbox:
     ) -> None:
         self._logs_url = logs_url
         self._traces_url = traces_url
-        self._headers = {"Content-Type": "application/x-protobuf", **(headers or {})}
+        self._headers = headers or {}
         self._interval_s = interval_s
         self._capacity = capacity
         self.on_traces_only: Callable[[list[Fact]], None] = lambda _facts: None
@@ -88,9 +84,7 @@ class Outbox:
         self._in_flight = 0
         self._settled = 0
         self._closing = False
-        self._complained = False
-        self._failures = 0
-        self._session = requests.Session()
+        self._delivery = Delivery(self._headers)
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
 
@@ -175,14 +169,15 @@ class Outbox:
         if self._thread is None or self._closing:
             return
         self._closing = True
+        self._delivery.hurry()
         self._wake.set()
         self._thread.join(timeout_s)
-        self._session.close()
+        self._delivery.close()
 
     def _awake(self) -> None:
         if self._thread is None:
             self._start()
-        elif len(self._facts) >= _BATCH and not self._wake.is_set():
+        elif len(self._facts) >= BATCH and not self._wake.is_set():
             self._wake.set()
 
     def _start(self) -> None:
@@ -232,7 +227,7 @@ class Outbox:
                 with self._sent:
                     self._sending = False
                     self._sent.notify_all()
-            behind = max(len(self._facts), len(self._spans)) >= _BATCH
+            behind = max(len(self._facts), len(self._spans)) >= BATCH
             if not (behind or self._hurried or self._closing):
                 return
 
@@ -261,50 +256,10 @@ class Outbox:
 
     def _deliver(self, url: str, body: bytes) -> bool:
         """Posts until acknowledged or refused for good; False when the content is lost."""
-        self._failures = 0
-        while True:
-            retry_after = None
-            try:
-                response = self._session.post(url, data=body, headers=self._headers, timeout=_TIMEOUT_S)
-                if response.ok:
-                    self._rejoice(url)
-                    return True
-                if response.status_code in _NO_SUCH_SIGNAL:
-                    self._drop_signal(url)
-                    return False
-                problem = f"HTTP {response.status_code}"
-                if response.status_code not in _TRANSIENT:
-                    self._complain(url, problem)
-                    return False
-                retry_after = response.headers.get("Retry-After")
-            except requests.RequestException as error:
-                problem = type(error).__name__
-            self._complain(url, problem)
-            if self._closing:
-                return False
-            self._pause(retry_after)
-
-    def _pause(self, retry_after: str | None) -> None:
-        """Exponential backoff with jitter, or as long as the receiver asked for."""
-        self._failures += 1
-        delay = min(_LONGEST_BACKOFF_S, 0.25 * 2**self._failures) * random.uniform(0.5, 1.0)
-        if retry_after is not None and retry_after.isdigit():
-            delay = min(_LONGEST_BACKOFF_S, float(retry_after))
-        deadline = time.monotonic() + delay
-        while not self._closing and (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(left, 0.1))
-
-    def _complain(self, url: str, problem: str) -> None:
-        if not self._complained:
-            self._complained = True
-            _log.warning(
-                "facts wait: %s does not take them (%s); trying on in the background", url, problem
-            )
-
-    def _rejoice(self, url: str) -> None:
-        if self._complained:
-            self._complained = False
-            _log.warning("%s takes facts again", url)
+        answer = self._delivery.send(url, body)
+        if answer is Answer.NOT_SERVED:
+            self._drop_signal(url)
+        return answer is Answer.TAKEN
 
     def _drop_signal(self, url: str) -> None:
         """The endpoint has no such signal (Jaeger takes traces only); nothing is wrong."""
@@ -318,7 +273,7 @@ class Outbox:
 
 
 def _take(queue: deque[Fact] | deque[ReadableSpan]) -> list:  # type: ignore[type-arg]
-    return [queue.popleft() for _ in range(min(len(queue), _BATCH))]
+    return [queue.popleft() for _ in range(min(len(queue), BATCH))]
 
 
 def _span_id(span: ReadableSpan) -> int:

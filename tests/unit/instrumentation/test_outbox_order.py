@@ -6,7 +6,7 @@ from opentelemetry.sdk.resources import Resource
 
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact
-from a2a_fencing.outbox import LOGS_PATH, TRACES_PATH, Outbox
+from a2a_fencing.outbox import BATCH, LOGS_PATH, TRACES_PATH, Outbox
 from a2a_fencing.spans import LightTracer
 
 
@@ -33,4 +33,23 @@ def test_spans_go_behind_their_facts_and_what_comes_meanwhile_waits(monkeypatch)
     assert sent == ["logs", "traces"]
     outbox._send_all()
     assert sent == ["logs", "traces", "logs", "traces"]
+    outbox.close()
+
+
+def test_sending_goes_on_while_facts_or_spans_are_a_batch_behind(monkeypatch) -> None:
+    """Spans have no facts of their own where an application's pipeline takes these."""
+    outbox = Outbox(None, "http://x" + TRACES_PATH, Resource({}))
+    monkeypatch.setattr(outbox, "_awake", lambda: None)
+    tracer = LightTracer(outbox.take_span)
+    sent: list[str] = []
+
+    def deliver(url: str, body: bytes) -> bool:
+        sent.append(url.rpartition("/")[2])
+        return True
+
+    monkeypatch.setattr(outbox, "_deliver", deliver)
+    for _ in range(2 * BATCH + 1):
+        tracer.start_span("save").end()
+    outbox._send_all()
+    assert sent == ["traces", "traces"]
     outbox.close()
