@@ -1,11 +1,14 @@
 """What the instrumentation costs the host: CPU per task, as a ratio to the bare SDK in the same run.
 
 Tasks of eight writes pass through a real handler and the versioned store. Bare, instrumented (facts and
-spans exported to a live receiver in another process) and the SDK's own tracing (no-op exporter) take
-turns in processes of their own; medians over the turns are printed. CPU is that of the whole process,
-exporter thread included; start-up and warm-up are not counted.
+spans exported to a live receiver in another process) and the SDK's own tracing (no-op exporter) have
+a process each. Warmed up, they take turns of some seconds; each turn is compared with the turns of the
+bare process right before and after it, so that a machine that gets slower or faster meanwhile slows or
+speeds both. Printed is the median over all turns. New processes take over several times, because two of
+one kind differ, too. CPU is that of the whole process, exporter thread included, from the beginning of
+its turn to that of its next: what it sends between its turns is part of the price.
 
-    python benchmarks/overhead.py [--dsn DSN] [--rounds 7] [--tasks 150]
+    python benchmarks/overhead.py [--dsn DSN] [--rounds 5] [--turns 6] [--tasks 60]
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
 
+READY = "ready"
 BARE, FENCED, GUARDED, TRACED = "bare", "a2a-fencing", "a2a-fencing, guard", "sdk tracing"
 WRITES = 8
 WARM_UP = 25
@@ -30,15 +35,15 @@ WARM_UP = 25
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--dsn", help="async SQLAlchemy DSN; a SQLite file by default")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--tasks", type=int, default=150, help="per process")
+    parser.add_argument("--rounds", type=int, default=5, help="of new processes")
+    parser.add_argument("--turns", type=int, default=6, help="of each process")
+    parser.add_argument("--tasks", type=int, default=60, help="a turn")
     parser.add_argument("--modes", default=f"{BARE};{FENCED};{TRACED}")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--endpoint", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        measured = run(arguments.child, arguments.dsn, arguments.tasks, arguments.endpoint)
-        print(json.dumps(asyncio.run(measured)))
+        asyncio.run(run(arguments.child, arguments.dsn, arguments.tasks, arguments.endpoint))
     else:
         compare(arguments)
 
@@ -46,8 +51,8 @@ def main() -> None:
 # --- the process that is measured -------------------------------------------------------------------
 
 
-async def run(mode: str, dsn: str, tasks: int, endpoint: str) -> dict[str, float]:
-    """Runs tasks in one mode and tells their CPU."""
+async def run(mode: str, dsn: str, tasks: int, endpoint: str) -> None:
+    """Runs so many tasks in one mode for each line it is sent; then tells what there was before."""
     if mode == TRACED:
         trace_like_the_sdk()
     from a2a.server.cluster import DatabaseTaskEventStream, VersionedDatabaseTaskStore
@@ -74,23 +79,15 @@ async def run(mode: str, dsn: str, tasks: int, endpoint: str) -> dict[str, float
     for _ in range(WARM_UP):
         await one()
     statements = count_statements(engine)
-    before, facts = time.process_time(), last_fact(mode)
-    for _ in range(tasks):
-        await one()
-    if mode in (FENCED, GUARDED):
-        from a2a_fencing.instrumentor import A2AFencingInstrumentor
-
-        A2AFencingInstrumentor().flush(30)  # what is still queued is part of the price
-    cpu = time.process_time() - before
-    facts = last_fact(mode) - facts
+    print(READY, flush=True)
+    while sys.stdin.readline():
+        told = {"cpu_s": time.process_time(), "facts": last_fact(mode), "spans": SPANS}
+        told["sql"] = len(statements)
+        for _ in range(tasks):
+            await one()
+        print(json.dumps(told), flush=True)
     await handler.aclose()
     await engine.dispose()
-    return {
-        "cpu_ms": cpu / tasks * 1e3,
-        "facts": facts / tasks,
-        "spans": SPANS / (tasks + WARM_UP),
-        "sql": len(statements) / tasks,
-    }
 
 
 def count_statements(engine) -> list[None]:
@@ -185,42 +182,104 @@ def message():
 # --- the comparison ---------------------------------------------------------------------------------
 
 
+COUNTED = ("facts", "spans", "sql")
+UNCOUNTED = 3
+"""Turns beside those that are counted: the first, in which the warm-up still goes out; the one after the
+last, before which nobody knows what that cost; and one more of the bare process to compare it with.
+"""
+
+
 def compare(arguments: argparse.Namespace) -> None:
     modes = arguments.modes.split(";")
-    results: dict[str, list[dict[str, float]]] = {mode: [] for mode in modes}
+    cpu: dict[str, list[float]] = {mode: [] for mode in modes}
+    ratios: dict[str, list[float]] = {mode: [] for mode in modes}
+    counts: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder, receiver(folder) as endpoint:
-        for turn in range(arguments.rounds):
-            for mode in modes if turn % 2 else reversed(modes):
-                dsn = arguments.dsn or f"sqlite+aiosqlite:///{folder}/{turn}-{modes.index(mode)}.db"
-                results[mode].append(child(mode, dsn, arguments.tasks, endpoint))
+        for round_ in range(arguments.rounds):
+            children = [
+                Child(mode, arguments, f"{folder}/{round_}-{number}", endpoint)
+                for number, mode in enumerate(modes)
+            ]
+            for _ in range(arguments.turns + UNCOUNTED):
+                for child in children:
+                    child.take_turn()
+            bare = next(child for child in children if child.mode == BARE).costs()
+            for child in children:
+                child.stop()
+                costs = child.costs()[:-1]
+                cpu[child.mode] += costs
+                ratios[child.mode] += [
+                    cost / (before + after) * 2
+                    for cost, (before, after) in zip(costs, pairwise(bare), strict=True)
+                ]
+                counts[child.mode] = child.counts()
         stored = count_facts(folder)
-    bare = statistics.median(result["cpu_ms"] for result in results[BARE])
-    print(f"{arguments.rounds} rounds of {arguments.tasks} tasks, {WRITES} writes a task, "
-          f"{arguments.dsn or 'SQLite'}, Python {sys.version.split()[0]}")  # fmt: skip
     print(
-        f"{'':20} {'CPU ms/task':>12} {'to bare':>9} {'facts/task':>11} {'spans/task':>11}"
-        f" {'SQL/task':>9}"
+        f"{arguments.rounds} rounds of {arguments.turns} turns of {arguments.tasks} tasks, {WRITES}"
+        f" writes a task, {arguments.dsn or 'SQLite'}, Python {sys.version.split()[0]}"
+    )
+    print(
+        f"{'':20} {'CPU ms/task':>12} {'to bare':>9} {'middle half':>18} {'facts/task':>11}"
+        f" {'spans/task':>11} {'SQL/task':>9}"
     )
     for mode in modes:
-        cpu = statistics.median(result["cpu_ms"] for result in results[mode])
-        facts = statistics.median(result["facts"] for result in results[mode])
-        spans = statistics.median(result["spans"] for result in results[mode])
-        sql = statistics.median(result["sql"] for result in results[mode])
-        print(f"{mode:20} {cpu:12.2f} {(cpu / bare - 1) * 100:+8.1f}% {facts:11.1f} {spans:11.1f}"
-              f" {sql:9.1f}")  # fmt: skip
+        low, median, high = statistics.quantiles(ratios[mode], n=4)
+        middle = f"{(low - 1) * 100:+.1f} .. {(high - 1) * 100:+.1f}%" if mode != BARE else ""
+        to_bare = f"{(median - 1) * 100:+.1f}%" if mode != BARE else ""
+        each = " ".join(f"{counts[mode][name]:11.1f}" for name in COUNTED[:2])
+        print(f"{mode:20} {statistics.median(cpu[mode]):12.2f} {to_bare:>9} {middle:>18} {each}"
+              f" {counts[mode]['sql']:9.1f}")  # fmt: skip
     print(f"facts the receiver stored: {stored}")
 
 
-def child(mode: str, dsn: str, tasks: int, endpoint: str) -> dict[str, float]:
-    command = [
-        sys.executable, __file__, "--child", mode, "--dsn", dsn, "--tasks", str(tasks),
-        "--endpoint", endpoint,
-    ]  # fmt: skip
-    quiet = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=quiet)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
+class Child:
+    """A process of one mode, which works only when it is its turn."""
+
+    def __init__(self, mode: str, arguments: argparse.Namespace, path: str, endpoint: str) -> None:
+        self.mode = mode
+        self._tasks = arguments.tasks
+        self._log = Path(f"{path}.log")
+        command = [
+            sys.executable, __file__, "--child", mode, "--tasks", str(arguments.tasks),
+            "--dsn", arguments.dsn or f"sqlite+aiosqlite:///{path}.db", "--endpoint", endpoint,
+        ]  # fmt: skip
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log.open("w"),
+            text=True,
+            env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        )
+        self._listen()
+        self._told: list[dict[str, float]] = []
+
+    def take_turn(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        self._told.append(json.loads(self._listen()))
+
+    def stop(self) -> None:
+        self._process.communicate()
+
+    def costs(self) -> list[float]:
+        """CPU a task in each turn but the first and the last, ms."""
+        cpu = [told["cpu_s"] for told in self._told[1:]]
+        return [(after - before) / self._tasks * 1e3 for before, after in pairwise(cpu)]
+
+    def counts(self) -> dict[str, float]:
+        """What there was of each a task."""
+        first, last = self._told[0], self._told[-1]
+        tasks = self._tasks * (len(self._told) - 1)
+        return {name: (last[name] - first[name]) / tasks for name in COUNTED}
+
+    def _listen(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            sys.exit(self._log.read_text())
+        return line
 
 
 from contextlib import contextmanager  # noqa: E402
