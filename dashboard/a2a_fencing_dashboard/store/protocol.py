@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from a2a_fencing.checker import Finding, Gap
 from a2a_fencing.facts import Fact, TaskKey, Version
@@ -156,6 +156,10 @@ class SeriesPoint:
     replica: str
     measure: str
     count: int
+
+
+INDEXED_TEXT: Final = 3
+"""Characters that a text needs to be found by an index; for a shorter one every task is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,9 +321,19 @@ class Store(Notebook, RunBook, Protocol):
         descending: bool = True,
         offset: int = 0,
         limit: int = 50,
+        count_to: int | None = None,
     ) -> tuple[list[TaskRow], int]:
-        """One page of tasks and how many match. `sort` is ``last``, ``verdict``, ``state``,
-        ``task_id``, ``facts``, ``conflicts``, ``drops`` or ``dispatches``.
+        """One page of tasks and how many match.
+
+        Args:
+            window: Tasks that had facts in it.
+            where: What they must have.
+            sort: ``last``, ``verdict``, ``state``, ``task_id``, ``facts``, ``conflicts``, ``drops`` or
+                ``dispatches``.
+            descending: The greatest first.
+            offset: How many to pass over.
+            limit: How many to return; with 0 they are only counted.
+            count_to: Where counting may stop: a number above it means "more than so many".
         """
 
     def task(self, key: TaskKey) -> TaskRow | None:

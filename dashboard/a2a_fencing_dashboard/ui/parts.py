@@ -144,12 +144,15 @@ def task_link(key: TaskKey) -> None:
     )
 
 
-def showing(first: int, number: int, total: int, noun: str) -> None:
-    """Says what part of a list is on the page."""
+def showing(first: int, number: int, total: int, noun: str, *, counted_to: int | None = None) -> None:
+    """Says what part of a list is on the page; of more than `counted_to`, only that it is more."""
     if number == total:
         st.caption(count(total, noun))
-    else:
-        st.caption(f"showing {first + 1:,} to {first + number:,} of {count(total, noun)}")
+        return
+    whole = count(total, noun)
+    if counted_to is not None and total > counted_to:
+        whole = f"more than {count(counted_to, noun)}"
+    st.caption(f"showing {first + 1:,} to {first + number:,} of {whole}")
 
 
 def nothing_yet(settings: Settings) -> None:

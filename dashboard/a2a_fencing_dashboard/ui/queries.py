@@ -53,6 +53,7 @@ class TaskQuery:
     descending: bool = True
     offset: int = 0
     limit: int = 50
+    count_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ class Queries:
             descending=query.descending,
             offset=query.offset,
             limit=query.limit,
+            count_to=query.count_to,
         )
         return tuple(rows), total
 

@@ -148,12 +148,18 @@ class Reader:
         descending: bool = True,
         offset: int = 0,
         limit: int = 50,
+        count_to: int | None = None,
     ) -> tuple[list[TaskRow], int]:
         """One page of tasks and how many match."""
-        page, count = task_sql.tasks(window, where, sort, descending, offset, limit)
         with self._snapshot() as db:
-            (total,) = db.execute(*count).fetchone()
-            return [_task_row(db, row) for row in db.execute(*page).fetchall()], total
+            rows = []
+            if limit:
+                page = task_sql.page(window, where, sort, descending, offset, limit)
+                rows = [_task_row(db, row) for row in db.execute(*page).fetchall()]
+            if rows and len(rows) < limit:
+                return rows, offset + len(rows)
+            (total,) = db.execute(*task_sql.total(window, where, count_to)).fetchone()
+            return rows, total
 
     def task(self, key: TaskKey) -> TaskRow | None:
         """One task, or None when it is not stored."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store import summary as m
-from a2a_fencing_dashboard.store.protocol import TaskFilter, Window
+from a2a_fencing_dashboard.store.protocol import INDEXED_TEXT, TaskFilter, Window
 from a2a_fencing_dashboard.store.sqlite.sql import (
     RUN,
     TASK_COLUMNS,
@@ -20,34 +20,34 @@ from a2a_fencing_dashboard.store.sqlite.tallies import ALL_TIME
 from a2a_fencing_dashboard.store.sqlite.task_counts import MINUTE_NS
 from a2a_fencing_dashboard.store.summary import VERDICTS
 
-_TRIGRAM: Final = 3
-"""Shorter texts are not in the index of texts."""
-
 SORTS: Final = frozenset(
     {"last", "verdict", "state", "task_id", "facts", "conflicts", "drops", "dispatches"}
 )
 
 
-def tasks(
+def page(
     window: Window, where: TaskFilter, sort: str, descending: bool, offset: int, limit: int
-) -> tuple[Query, Query]:
-    """A page of tasks, and how many there are."""
-    conditions = _in_window(window)
-    _add_filter(conditions, where)
+) -> Query:
+    """A page of tasks."""
+    conditions = _matching(window, where)
     column = sort if sort in SORTS else "last"
     order = f"{column} {'DESC' if descending else 'ASC'}, last DESC, task.id DESC"
     return (
         f"SELECT {TASK_COLUMNS} FROM task WHERE task.id IN"
         f" (SELECT id FROM task WHERE {conditions} ORDER BY {order} LIMIT ? OFFSET ?) ORDER BY {order}",
         [*conditions.parameters, limit, offset],
-    ), _total(window, where, conditions)
+    )
 
 
-def _total(window: Window, where: TaskFilter, conditions: Where) -> Query:
-    """How many tasks match; without counting where that is known."""
+def total(window: Window, where: TaskFilter, count_to: int | None) -> Query:
+    """How many tasks match; without counting where that is known, and no further than asked."""
     verdicts = Where()
     if window.until is not None or where != TaskFilter(verdicts=where.verdicts):
-        return f"SELECT count(*) FROM task WHERE {conditions}", conditions.parameters
+        conditions = _matching(window, where)
+        if count_to is None:
+            return f"SELECT count(*) FROM task WHERE {conditions}", conditions.parameters
+        some = f"SELECT 1 FROM task WHERE {conditions} LIMIT ?"
+        return f"SELECT count(*) FROM ({some})", [*conditions.parameters, count_to + 1]
     if window.since is not None:
         counted, parameters = _counted(window)
         verdicts.any_of("verdict", _numbers(where.verdicts))
@@ -110,6 +110,12 @@ def _looked_at(where: Where) -> Query:
     )
 
 
+def _matching(window: Window, where: TaskFilter) -> Where:
+    conditions = _in_window(window)
+    _add_filter(conditions, where)
+    return conditions
+
+
 def _in_window(window: Window) -> Where:
     """Tasks that had facts before the window's end and after its start."""
     where = Where()
@@ -123,7 +129,7 @@ def _in_window(window: Window) -> Where:
 
 
 def _add_filter(where: Where, wanted: TaskFilter) -> None:
-    if len(wanted.text) >= _TRIGRAM:
+    if len(wanted.text) >= INDEXED_TEXT:
         phrase = '"' + wanted.text.replace('"', '""') + '"'
         where.add("task.id IN (SELECT rowid / 2 FROM task_text WHERE text MATCH ?)", phrase)
     elif wanted.text:

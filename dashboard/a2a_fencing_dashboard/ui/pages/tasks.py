@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import streamlit as st
 
 from a2a_fencing import conventions as c
-from a2a_fencing_dashboard.store.protocol import TaskFilter, TaskRow
+from a2a_fencing_dashboard.store.protocol import INDEXED_TEXT, TaskFilter
 from a2a_fencing_dashboard.ui import frames, links, palette, parts, scope
 from a2a_fencing_dashboard.ui.queries import TaskQuery
 from a2a_fencing_dashboard.ui.view import View, current
 
 _PAGE_SIZE: Final = 50
+
+_COUNTED_TO: Final = 10_000
+"""Tasks with a text too short for the index, which is in many of them; who looks for one writes more."""
 
 _CHOICES: Final = ("verdict", "rule", "state", "replica", "has")
 
@@ -37,15 +41,23 @@ def render() -> None:
     """Draws the page."""
     view = current()
     where, sort, descending = _choices(view)
-    _, total = _ask(view, where, sort, descending, page=1)
+    counted_to = _COUNTED_TO if 0 < len(where.text) < INDEXED_TEXT else None
+    ask = partial(TaskQuery, view.window, where, sort, descending)
+    # The first page says how many there are; where another is shown, they are only counted.
+    begins = st.query_params.get("page", "1") == "1"
+    head = ask(limit=_PAGE_SIZE if begins else 0, count_to=counted_to)
+    rows, total = view.queries.tasks(view.at, head)
     if not total:
         _nothing(filtered=where != TaskFilter())
         return
     with st.container(key="list-head", horizontal=True, vertical_alignment="center"):
-        pages = -(-total // _PAGE_SIZE)
+        listed = total if counted_to is None else min(total, counted_to)
+        pages = -(-listed // _PAGE_SIZE)
         page = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
-        rows, _ = _ask(view, where, sort, descending, page)
-        parts.showing((page - 1) * _PAGE_SIZE, len(rows), total, "task")
+        first = (page - 1) * _PAGE_SIZE
+        if first or not begins:
+            rows, _ = view.queries.tasks(view.at, ask(offset=first, limit=_PAGE_SIZE, count_to=0))
+        parts.showing(first, len(rows), total, "task", counted_to=counted_to)
         if pages > 1:
             st.caption("Sort by sorts all of them, a click on a header these alone.", width="content")
     table = frames.tasks(rows, view.names, view.zone, lambda key: links.task_url(key, view.scope.query))
@@ -58,14 +70,6 @@ def render() -> None:
         placeholder="",
         alt="Tasks, one row each",
     )
-
-
-def _ask(
-    view: View, where: TaskFilter, sort: str, descending: bool, page: int
-) -> tuple[tuple[TaskRow, ...], int]:
-    offset = (page - 1) * _PAGE_SIZE
-    query = TaskQuery(view.window, where, sort, descending, offset=offset, limit=_PAGE_SIZE)
-    return view.queries.tasks(view.at, query)
 
 
 def _choices(view: View) -> tuple[TaskFilter, str, bool]:

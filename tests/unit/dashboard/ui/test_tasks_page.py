@@ -6,6 +6,7 @@ import pytest
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.ui import links
+from a2a_fencing_dashboard.ui.pages import tasks as tasks_page
 from support.pages import everything, texts
 
 
@@ -99,3 +100,16 @@ def test_a_list_of_several_pages_says_what_its_headers_sort(open_page, cluster, 
         cluster.completed(f"t{n:02}")
     stored()
     assert "a click on a header these alone" in everything(open_page(links.TASKS))
+
+
+def test_a_text_too_short_for_the_index_is_counted_to_a_bound(open_page, cluster, stored, monkeypatch):
+    monkeypatch.setattr(tasks_page, "_COUNTED_TO", 55)
+    for n in range(60):
+        cluster.completed(f"t{n:02}")
+    stored()
+    for page in ("1", "2"):
+        app = open_page(links.TASKS, q="t", sort="by task id", page=page)
+        assert "of more than 55 tasks" in everything(app)
+    assert listed(app) == [f"t{n}" for n in range(50, 60)]
+    assert "showing 1 to 50 of 60 tasks" in everything(open_page(links.TASKS, q="alice"))
+    assert "10 tasks" in everything(open_page(links.TASKS, q="t5"))
