@@ -1,10 +1,9 @@
 """Facts and spans as OTLP/protobuf bytes, at a price a busy server does not notice.
 
 Stock encoders build every attribute of every record anew, once for the log event and once for the span
-event; measured, that was most of what a naive hook costs. Here the attributes of a fact are encoded once
-for both, and what repeats from fact to fact (states, outcomes and other closed sets; store and owner)
-once per distinct value: a serialized message is the concatenation of its serialized fields. What arrives
-is what the stock encoder would have sent; the numbers of the fields are protobuf's own.
+event; measured, that was most of what a naive hook costs. A serialized message is the concatenation of
+its serialized fields, so parts that repeat are serialized once and kept. What arrives is what the stock
+encoder would have sent; the numbers of the fields are protobuf's own.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope, KeyValue
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs, SeverityNumber
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
@@ -27,25 +26,12 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode, TraceFlags
 
 from a2a_fencing import conventions as c
-from a2a_fencing.encoding.attributes import attributes_of, key_of, pair
+from a2a_fencing.encoding.attributes import attribute, fields_of, severity
 from a2a_fencing.encoding.wire import any_value, fixed, framed, tag, varint
 from a2a_fencing.facts import Fact
 from a2a_fencing.spans import LightSpan
 
 _CACHED = 8192
-
-_WARNED: Final = int(SeverityNumber.SEVERITY_NUMBER_WARN)
-_ERROR: Final = int(SeverityNumber.SEVERITY_NUMBER_ERROR)
-_INFORMED: Final = int(SeverityNumber.SEVERITY_NUMBER_INFO)
-
-
-def severity(fact: Fact) -> int:
-    """OTel severity number: ERROR for violations, WARN where the fence held, INFO otherwise."""
-    if fact.kind == c.VIOLATION:
-        return _ERROR
-    if fact.kind == c.DROPPED or (fact.kind == c.WRITE and fact.outcome != c.ACCEPTED):
-        return _WARNED
-    return _INFORMED
 
 
 def encode_logs(batch: Iterable[Fact], resource: Resource) -> bytes:
@@ -90,24 +76,11 @@ def _log_record(fact: Fact) -> bytes:
     traced = b""
     if fact.trace_id is not None and fact.span_id is not None:
         traced = _LOG_TRACE + bytes.fromhex(fact.trace_id) + _LOG_SPAN + bytes.fromhex(fact.span_id)
-    head = _LOG_TIME + time + _LOG_OBSERVED + time + traced + _log_kind(fact.kind, severity(fact))
-    return head + _LOG_ATTRIBUTES + _LOG_ATTRIBUTES.join(attributes_of(fact))
-
-
-@lru_cache(_CACHED)
-def _log_kind(kind: str, number: int) -> bytes:
-    record = LogRecord(severity_number=number, event_name=c.event_name(kind))  # type: ignore[arg-type]
-    return record.SerializeToString()
+    return _LOG_TIME + time + _LOG_OBSERVED + time + traced + fields_of(fact)[0]
 
 
 def _span_event(fact: Fact) -> bytes:
-    head = _EVENT_TIME + fact.time_unix_nano.to_bytes(8, "little") + _event_kind(fact.kind)
-    return head + _EVENT_ATTRIBUTES + _EVENT_ATTRIBUTES.join(attributes_of(fact))
-
-
-@lru_cache(_CACHED)
-def _event_kind(kind: str) -> bytes:
-    return SpanMessage.Event(name=c.event_name(kind)).SerializeToString()
+    return _EVENT_TIME + fact.time_unix_nano.to_bytes(8, "little") + fields_of(fact)[1]
 
 
 def _span(span: ReadableSpan | LightSpan, events: Mapping[int, Sequence[Fact]]) -> bytes:
@@ -137,7 +110,7 @@ def _span(span: ReadableSpan | LightSpan, events: Mapping[int, Sequence[Fact]]) 
     if rest:
         parts.append(_span_rest(span))
     for key, value in (span.attributes or {}).items():
-        parts += _SPAN_ATTRIBUTES, pair(key_of(key), value)  # type: ignore[arg-type]
+        parts += _SPAN_ATTRIBUTES, attribute(key, value)  # type: ignore[arg-type]
     for fact in facts:
         parts.append(framed(_EVENTS, _span_event(fact)))
     return b"".join(parts)
@@ -172,13 +145,13 @@ def _resource(resource: Resource) -> ResourceMessage:
     )
 
 
+__all__ = ["encode_logs", "encode_traces", "severity"]
+
 _RESOURCE: Final = tag(ExportLogsServiceRequest, "resource_logs")
 _SCOPES: Final = tag(ResourceLogs, "scope_logs")
 _LOG_RECORDS: Final = tag(ScopeLogs, "log_records")
 _SPANS: Final = tag(ScopeSpans, "spans")
 _EVENTS: Final = tag(SpanMessage, "events")
-_LOG_ATTRIBUTES: Final = tag(LogRecord, "attributes")
-_EVENT_ATTRIBUTES: Final = tag(SpanMessage.Event, "attributes")
 _SPAN_ATTRIBUTES: Final = tag(SpanMessage, "attributes")
 _LOG_TIME: Final = fixed(LogRecord, "time_unix_nano")
 _LOG_OBSERVED: Final = fixed(LogRecord, "observed_time_unix_nano")

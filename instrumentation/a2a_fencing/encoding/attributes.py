@@ -1,23 +1,33 @@
-"""The attributes of a fact as serialized KeyValues, encoded once for both signals.
+"""What a fact says as serialized fields: of the log event, and of the span event that repeats it.
 
-What repeats from fact to fact is encoded once per distinct value and kept.
+Both hold the same attributes and differ in the tag before each. They are made together, and in parts:
+those whose values come from small sets, those that a task's facts have in common, and the few that are a
+fact's own. The first two are kept.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
+from a2a_fencing import conventions as c
 from a2a_fencing import facts
-from a2a_fencing.encoding.wire import any_bytes, length_first, tag
+from a2a_fencing.encoding.wire import pair, tag
 from a2a_fencing.facts import AttributeValue, Fact, TaskKey
 
-_CACHED = 8192
+_COMBINATIONS: Final = 8192
+_TASKS: Final = 1024
+"""As many as have facts in a few batches."""
 
 # Fields whose values come from small sets, encoded together.
 _CLOSED: Final = (
+    "kind",
     "state",
     "base_state",
     "outcome",
@@ -33,84 +43,134 @@ _CLOSED: Final = (
     "rule",
     "error_type",
 )
-_KEYED: Final = frozenset({"task", "writer"})
-_ENCODED: Final = "_otlp"
-"""Where the encoded attributes wait with a fact: it leaves twice, as log event and as span event."""
+_closed_of = attrgetter(*_CLOSED)
+# Fields that all facts of a task have in common, but for the writer.
+_COMMON: Final = frozenset({"task", "writer", "context_id"})
+# Fields that no two facts have alike: keeping their encoding would be in vain.
+_UNIQUE: Final = frozenset({"duration_ns", "dispatch_id"})
+
+_WARNED: Final = int(SeverityNumber.SEVERITY_NUMBER_WARN)
+_ERROR: Final = int(SeverityNumber.SEVERITY_NUMBER_ERROR)
+_INFORMED: Final = int(SeverityNumber.SEVERITY_NUMBER_INFO)
 
 
-def attributes_of(fact: Fact) -> list[bytes]:
-    """The attributes of a fact, each a KeyValue behind its length."""
+Fields = tuple[bytes, bytes]
+"""Serialized fields of the log event and of the span event."""
+
+
+def severity(fact: Fact) -> int:
+    """OTel severity number: ERROR for violations, WARN where the fence held, INFO otherwise."""
+    return _severity(fact.kind, fact.outcome)
+
+
+def fields_of(fact: Fact) -> Fields:
+    """All but the times and the ids of the span. Kept with the fact, as it leaves twice."""
     values = fact.__dict__
-    encoded: list[bytes] | None = values.get(_ENCODED)
-    if encoded is None:
-        encoded = values[_ENCODED] = [
-            *_seldom(fact),
-            *_whose(fact.task, fact.writer),
-            *_closed(tuple([values.get(name) for name in _CLOSED])),
-        ]
-    return encoded
+    known: Fields | None = values.get(_ENCODED)
+    if known is None:
+        known = values[_ENCODED] = _encoded(fact)
+    return known
 
 
-def _seldom(fact: Fact) -> list[bytes]:
-    """The attributes whose values seldom repeat."""
-    pairs = [pair(_FACT_ID, fact.id)]
-    if fact.task is not None:
-        pairs.append(pair(_TASK_ID, fact.task.task_id))
-    for name, value in fact.__dict__.items():
-        key = _OPEN.get(name)
-        if key is not None and value is not None:
-            pairs.append(pair(key, value))
-    return pairs
+_ENCODED: Final = "_otlp"
 
 
-def _whose(task: TaskKey | None, writer: str | None) -> tuple[bytes, ...]:
+def _encoded(fact: Fact) -> Fields:
+    closed_log, closed_span = _closed(_closed_of(fact))
+    task = fact.task
     if task is None:
-        return _home(None, None, 0, writer)
-    return _home(task.store, task.owner, task.incarnation, writer)
-
-
-@lru_cache(_CACHED)
-def _home(
-    store: str | None, owner: str | None, incarnation: int, writer: str | None
-) -> tuple[bytes, ...]:
-    """The attributes that say in which store, for whom and by which writer."""
-    task = None if store is None or owner is None else TaskKey(store, owner, "", incarnation)
-    return _pairs({"task": task, "writer": writer})
-
-
-@lru_cache(_CACHED)
-def _closed(values: tuple[Any, ...]) -> tuple[bytes, ...]:
-    return _pairs(dict(zip(_CLOSED, values, strict=True)))
-
-
-def _pairs(values: dict[str, Any]) -> tuple[bytes, ...]:
-    """The attributes of a fact that has these fields, but for those that `_seldom` gives."""
-    attributes = facts.to_attributes(Fact.build({"id": "", **values}))
-    return tuple(
-        pair(key_of(key), value)
-        for key, value in attributes.items()
-        if key not in (facts.FACT_ID, facts.TASK_ID)
+        common_log, common_span = _common(None, None, None, 0, fact.writer, fact.context_id)
+    else:
+        common_log, common_span = _common(
+            task.store, task.owner, task.task_id, task.incarnation, fact.writer, fact.context_id
+        )
+    own = _own(fact)
+    return (
+        closed_log + common_log + _LOG + _LOG.join(own),
+        closed_span + common_span + _SPAN + _SPAN.join(own),
     )
 
 
-def pair(key: bytes, value: AttributeValue) -> bytes:
-    """A KeyValue, behind its length."""
-    return length_first(key + length_first(any_bytes(value)))
+def _own(fact: Fact) -> list[bytes]:
+    """The attributes that are this fact's own."""
+    pairs = [pair(_FACT_ID, fact.id)]
+    for name, value in fact.__dict__.items():
+        if value is not None and name in _OPEN:
+            key, keep = _OPEN[name]
+            pairs.append(_kept(key, value) if keep else pair(key, value))
+    return pairs
 
 
-@lru_cache(_CACHED)
+_kept: Final = lru_cache(_COMBINATIONS)(pair)
+"""`pair` for what repeats: versions, tokens, the execution that a dispatch belongs to."""
+
+
+@lru_cache(_TASKS)
+def _common(
+    store: str | None,
+    owner: str | None,
+    task_id: str | None,
+    incarnation: int,
+    writer: str | None,
+    context_id: str | None,
+) -> Fields:
+    """The attributes that say which task it is, in which store, for whom and by which writer."""
+    task = None
+    if store is not None and owner is not None and task_id is not None:
+        task = TaskKey(store, owner, task_id, incarnation)
+    return _tagged(_pairs({"task": task, "writer": writer, "context_id": context_id}))
+
+
+@lru_cache(_COMBINATIONS)
+def _closed(values: tuple[Any, ...]) -> Fields:
+    """What kind of event it is, and the attributes from closed sets."""
+    fields = dict(zip(_CLOSED, values, strict=True))
+    name = c.event_name(fields["kind"])
+    number: Any = _severity(fields["kind"], fields["outcome"])
+    log, span = _tagged(_pairs(fields))
+    return (
+        LogRecord(severity_number=number, event_name=name).SerializeToString() + log,
+        SpanMessage.Event(name=name).SerializeToString() + span,
+    )
+
+
+def _severity(kind: str, outcome: str | None) -> int:
+    if kind == c.VIOLATION:
+        return _ERROR
+    if kind == c.DROPPED or (kind == c.WRITE and outcome != c.ACCEPTED):
+        return _WARNED
+    return _INFORMED
+
+
+def _pairs(values: dict[str, Any]) -> Iterable[bytes]:
+    """The attributes of a fact that has these fields, but for its id."""
+    attributes = facts.to_attributes(Fact.build({"id": "", **values}))
+    return [pair(key_of(key), value) for key, value in attributes.items() if key != facts.FACT_ID]
+
+
+def _tagged(pairs: Iterable[bytes]) -> Fields:
+    return b"".join(_LOG + each for each in pairs), b"".join(_SPAN + each for each in pairs)
+
+
+@lru_cache(_COMBINATIONS)
 def key_of(name: str) -> bytes:
     """What a KeyValue begins with, up to the length of its value."""
     return bytes(KeyValue(key=name).SerializeToString()) + _VALUE
 
 
+def attribute(name: str, value: AttributeValue) -> bytes:
+    """An attribute of a span behind its length."""
+    return _kept(key_of(name), value)
+
+
+_LOG: Final = tag(LogRecord, "attributes")
+_SPAN: Final = tag(SpanMessage.Event, "attributes")
 _VALUE: Final = tag(KeyValue, "value")
 
-# Serialized keys of the attributes whose values seldom repeat, by field of a fact.
 _FACT_ID: Final = key_of(facts.FACT_ID)
-_TASK_ID: Final = key_of(facts.TASK_ID)
 _OPEN: Final = {
-    name: key_of(attribute)
-    for name, (attribute, _) in facts.ATTRIBUTES.items()
-    if name not in _CLOSED and name not in _KEYED
+    name: (key_of(attribute_name), name not in _UNIQUE)
+    for name, (attribute_name, _) in facts.ATTRIBUTES.items()
+    if name not in _CLOSED and name not in _COMMON
 }
+"""Serialized key and whether the encoding is worth keeping, by field of a fact."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue
@@ -16,12 +17,7 @@ def tag(message: type, field: str) -> bytes:
 
 def framed(tag: bytes, payload: bytes) -> bytes:
     """An embedded message: tag, length, bytes."""
-    return tag + varint(len(payload)) + payload
-
-
-def length_first(payload: bytes) -> bytes:
-    """A payload behind its length."""
-    return varint(len(payload)) + payload
+    return tag + length(len(payload)) + payload
 
 
 def fixed(message: type, field: str) -> bytes:
@@ -31,8 +27,6 @@ def fixed(message: type, field: str) -> bytes:
 
 def varint(value: int) -> bytes:
     """A number, seven bits a byte, the low ones first."""
-    if value < 0x80:
-        return _ONE_BYTE[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -41,16 +35,21 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-_ONE_BYTE: Final = tuple(bytes([value]) for value in range(0x80))
+length: Final = lru_cache(1 << 12)(varint)
+"""`varint` for what repeats, as the lengths of messages do."""
 
 
-def any_bytes(value: AttributeValue) -> bytes:
-    """A serialized AnyValue; the two kinds that every fact has are put together here."""
-    if type(value) is str:
-        return framed(_STRING, value.encode())
-    if type(value) is int and value >= 0:
-        return _INTEGER + varint(value)
-    return bytes(any_value(value).SerializeToString())
+def pair(key: bytes, value: AttributeValue) -> bytes:
+    """A KeyValue behind its length; `key` is what `key_of` gives."""
+    if type(value) is str:  # the two kinds that every fact has are put together here
+        text = value.encode()
+        content = _STRING + length(len(text)) + text
+    elif type(value) is int and value >= 0:
+        content = _INTEGER + varint(value)
+    else:
+        content = bytes(any_value(value).SerializeToString())
+    body = key + length(len(content)) + content
+    return length(len(body)) + body
 
 
 def any_value(value: AttributeValue) -> AnyValue:
