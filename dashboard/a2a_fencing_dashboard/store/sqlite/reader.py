@@ -31,7 +31,7 @@ from a2a_fencing_dashboard.store.protocol import (
     Window,
 )
 from a2a_fencing_dashboard.store.runs import RunDurations, RunRow
-from a2a_fencing_dashboard.store.sqlite import alerts, notes, runs, sql, task_sql
+from a2a_fencing_dashboard.store.sqlite import alerts, notes, runs, sql, task_pages, task_sql
 from a2a_fencing_dashboard.store.sqlite.schema import connect
 
 SILENT_AFTER: Final = 3
@@ -152,10 +152,10 @@ class Reader:
     ) -> tuple[list[TaskRow], int]:
         """One page of tasks and how many match."""
         with self._snapshot() as db:
-            rows = []
-            if limit:
-                page = task_sql.page(window, where, sort, descending, offset, limit)
-                rows = [_task_row(db, row) for row in db.execute(*page).fetchall()]
+            found = task_pages.page(
+                db, window, where, sort=sort, descending=descending, offset=offset, limit=limit
+            )
+            rows = [_task_row(db, row) for row in found]
             if rows and len(rows) < limit:
                 return rows, offset + len(rows)
             (total,) = db.execute(*task_sql.total(window, where, count_to)).fetchone()

@@ -1,16 +1,14 @@
-"""The questions about tasks as SQL: lists of them, and how many there are."""
+"""The questions about tasks as SQL: which ones a filter lets through, and how many there are."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store import summary as m
 from a2a_fencing_dashboard.store.protocol import INDEXED_TEXT, TaskFilter, Window
 from a2a_fencing_dashboard.store.sqlite.sql import (
     RUN,
-    TASK_COLUMNS,
     Query,
     Where,
     add_replicas_of_run,
@@ -20,30 +18,15 @@ from a2a_fencing_dashboard.store.sqlite.tallies import ALL_TIME
 from a2a_fencing_dashboard.store.sqlite.task_counts import MINUTE_NS
 from a2a_fencing_dashboard.store.summary import VERDICTS
 
-SORTS: Final = frozenset(
-    {"last", "verdict", "state", "task_id", "facts", "conflicts", "drops", "dispatches"}
-)
-
-
-def page(
-    window: Window, where: TaskFilter, sort: str, descending: bool, offset: int, limit: int
-) -> Query:
-    """A page of tasks."""
-    conditions = _matching(window, where)
-    column = sort if sort in SORTS else "last"
-    order = f"{column} {'DESC' if descending else 'ASC'}, last DESC, task.id DESC"
-    return (
-        f"SELECT {TASK_COLUMNS} FROM task WHERE task.id IN"
-        f" (SELECT id FROM task WHERE {conditions} ORDER BY {order} LIMIT ? OFFSET ?) ORDER BY {order}",
-        [*conditions.parameters, limit, offset],
-    )
-
 
 def total(window: Window, where: TaskFilter, count_to: int | None) -> Query:
     """How many tasks match; without counting where that is known, and no further than asked."""
     verdicts = Where()
+    if window == Window() and where == TaskFilter(replicas=where.replicas) and where.replicas:
+        reported = _of_replicas(where.replicas)
+        return f"SELECT count(DISTINCT task) FROM replica_task WHERE {reported}", reported.parameters
     if window.until is not None or where != TaskFilter(verdicts=where.verdicts):
-        conditions = _matching(window, where)
+        conditions = matching(window, where)
         if count_to is None:
             return f"SELECT count(*) FROM task WHERE {conditions}", conditions.parameters
         some = f"SELECT 1 FROM task WHERE {conditions} LIMIT ?"
@@ -110,7 +93,8 @@ def _looked_at(where: Where) -> Query:
     )
 
 
-def _matching(window: Window, where: TaskFilter) -> Where:
+def matching(window: Window, where: TaskFilter) -> Where:
+    """The tasks of a window that a filter lets through."""
     conditions = _in_window(window)
     _add_filter(conditions, where)
     return conditions
@@ -144,11 +128,8 @@ def _add_filter(where: Where, wanted: TaskFilter) -> None:
         if rules:
             where.add(f"task.id IN (SELECT task FROM finding WHERE rule IN ({marks(rules)}))", *rules)
     if wanted.replicas:
-        where.add(
-            "task.id IN (SELECT task FROM replica_task WHERE replica IN"
-            f" (SELECT id FROM replica WHERE instance IN ({marks(wanted.replicas)})))",
-            *wanted.replicas,
-        )
+        reported = _of_replicas(wanted.replicas)
+        where.add(f"task.id IN (SELECT task FROM replica_task WHERE {reported})", *reported.parameters)
     for wished, column in (
         (wanted.only_conflicts, "conflicts"),
         (wanted.only_rejections, "rejections"),
@@ -157,6 +138,12 @@ def _add_filter(where: Where, wanted: TaskFilter) -> None:
     ):
         if wished:
             where.add(f"{column} > 0")
+
+
+def _of_replicas(instances: Collection[str]) -> Where:
+    where = Where()
+    where.add(f"replica IN (SELECT id FROM replica WHERE instance IN ({marks(instances)}))", *instances)
+    return where
 
 
 def _escaped(text: str) -> str:

@@ -24,7 +24,7 @@ from a2a_fencing_dashboard.store.protocol import (
     TaskRow,
     Window,
 )
-from a2a_fencing_dashboard.store.sqlite import SqliteStore
+from a2a_fencing_dashboard.store.sqlite import SqliteStore, task_pages
 
 S = 1_000_000_000
 START = 1_760_000_000 * S
@@ -181,6 +181,39 @@ def test_tasks_of_a_window_had_facts_around_it(facts: list[Fact], window: Window
 
 
 # --- filters, sorting, paging
+
+
+@given(histories(), st.sampled_from(sorted(task_pages._BY_VALUE)), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_pages_far_down_go_on_where_those_before_ended(
+    facts: list[Fact], sort: str, descending: bool
+) -> None:
+    for store in stored(facts):
+        whole, total = store.tasks(ALWAYS, TaskFilter(), sort=sort, descending=descending, limit=100)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(task_pages, "DEEP", 0)
+            for limit in (1, 2, 3):
+                paged = []
+                for offset in range(0, total + limit, limit):
+                    paged += store.tasks(
+                        ALWAYS,
+                        TaskFilter(),
+                        sort=sort,
+                        descending=descending,
+                        offset=offset,
+                        limit=limit,
+                    )[0]
+                assert paged == whole
+
+
+@given(histories(), st.sets(st.sampled_from(sorted(RUNS))))
+@settings(max_examples=25, deadline=None)
+def test_tasks_of_replicas_are_counted_as_they_are_listed(facts: list[Fact], replicas: set[str]) -> None:
+    where = TaskFilter(replicas=sorted(replicas))
+    for store in stored(facts):
+        rows, total = store.tasks(ALWAYS, where, limit=100)
+        assert store.tasks(ALWAYS, where, limit=0) == ([], total)
+        assert total == len(rows)
 
 
 @pytest.fixture
