@@ -125,6 +125,7 @@ def pages(tasks: int) -> list[Page]:
         ("Tasks with 'e1' in an id", "tasks", {"q": "e1"}),
         (f"Tasks, page {int(deep):,}", "tasks", {"page": deep}),
         (f"Tasks, most facts first, page {int(deep):,}", "tasks", {"page": deep, "sort": _MOST_FACTS}),
+        (f"Tasks by id, page {int(deep):,}", "tasks", {"page": deep, "sort": "by task id"}),
         ("Tasks violated, worst first", "tasks", {"verdict": "violated", "sort": "worst verdict first"}),
         ("Tasks with a conflict, by id", "tasks", {"has": "conflict", "sort": "by task id"}),
         ("Tasks of a replica, most facts", "tasks", {"replica": "api-1", "sort": _MOST_FACTS}),

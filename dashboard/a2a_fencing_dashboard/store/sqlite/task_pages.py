@@ -12,8 +12,8 @@ from a2a_fencing_dashboard.store.sqlite.task_sql import matching
 DEEP: Final = 50_000
 """Tasks before a page from which on sorting them all costs more than counting them by value."""
 
-_OWN_ORDER: Final = frozenset({"last", "task_id"})
-"""Sorts for which an index has the order."""
+_KEY: Final = ("task_id", "owner", "store", "incarnation")
+"""An index has this order."""
 _BY_VALUE: Final = frozenset({"verdict", "state", "facts", "conflicts", "drops", "dispatches"})
 """Sorts by what few values have, so that tasks fall into groups."""
 
@@ -28,21 +28,30 @@ def page(
     offset: int,
     limit: int,
 ) -> list[tuple[Any, ...]]:
-    """The `TASK_COLUMNS` of the tasks on a page; those alike in what is sorted by, the newest first."""
+    """The `TASK_COLUMNS` of the tasks on a page.
+
+    Those alike in what is sorted by come with the newest first; those of one id in the order of the key.
+    """
     if not limit:
         return []
-    column = sort if sort in _OWN_ORDER | _BY_VALUE else "last"
     direction = "DESC" if descending else "ASC"
-    order = f"{column} {direction}, last DESC, task.id DESC"
+    order = _order(sort, direction)
     conditions = matching(window, where)
-    if offset >= DEEP and column in _BY_VALUE:
-        ids = _beyond(db, window, where, column, direction, offset, limit)
+    if offset >= DEEP and sort in _BY_VALUE:
+        ids = _beyond(db, window, where, sort, direction, offset, limit)
         chosen, parameters = marks(ids), ids
     else:
         chosen = f"SELECT id FROM task WHERE {conditions} ORDER BY {order} LIMIT ? OFFSET ?"
         parameters = [*conditions.parameters, limit, offset]
     query = f"SELECT {TASK_COLUMNS} FROM task WHERE task.id IN ({chosen}) ORDER BY {order}"
     return db.execute(query, parameters).fetchall()
+
+
+def _order(sort: str, direction: str) -> str:
+    if sort == "task_id":
+        return ", ".join(f"{column} {direction}" for column in _KEY)
+    column = sort if sort in _BY_VALUE else "last"
+    return f"{column} {direction}, last DESC, task.id DESC"
 
 
 def _beyond(
