@@ -9,6 +9,7 @@ from typing import Final
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store.protocol import Overview
 from a2a_fencing_dashboard.store.runs import RunDurations, RunRow
+from a2a_fencing_dashboard.ui.links import Query
 from a2a_fencing_dashboard.ui.verdict import Judgement
 from a2a_fencing_dashboard.ui.words import count, duration, gravest_first, shown
 
@@ -40,6 +41,8 @@ class Line:
         first, second: Its values, in words.
         change: From the first to the second, in words; empty where there is none to tell.
         judgement: `BETTER`, `WORSE`, or empty where neither can be said.
+        behind: Which tasks are behind it, as the list of tasks has it in its URL; None where no tasks
+            are.
     """
 
     about: str
@@ -48,6 +51,7 @@ class Line:
     second: str
     change: str
     judgement: str
+    behind: Query | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class _Measure:
     """None: more is neither better nor worse."""
     usual: float = 0
     """How much of the value a change may be without saying anything: equal runs differ as much."""
+    behind: Query | None = None
+    """See `Line.behind`."""
 
 
 def compare(first: RunFigures, second: RunFigures) -> list[Line]:
@@ -95,7 +101,7 @@ def _line(about: str, measure: _Measure, first: RunFigures, second: RunFigures) 
         if measure.less_is_better is not None and abs(after - before) > measure.usual * before:
             judgement = BETTER if (after < before) == measure.less_is_better else WORSE
     words = [_NONE if value is None else measure.shown(value) for value in (before, after)]
-    return Line(about, measure.name, words[0], words[1], change, judgement)
+    return Line(about, measure.name, words[0], words[1], change, judgement, measure.behind)
 
 
 def _change(measure: _Measure, before: float, after: float) -> str:
@@ -105,26 +111,37 @@ def _change(measure: _Measure, before: float, after: float) -> str:
 
 
 def _violations(both: Sequence[RunFigures]) -> Iterator[_Measure]:
-    yield _Measure("violated tasks", lambda run: run.overview.violated_tasks, _whole, True)
+    yield _Measure(
+        "violated tasks", lambda run: run.overview.violated_tasks, _whole, True, behind=_VIOLATED
+    )
     for rule in gravest_first(_names(both, lambda run: run.overview.violations)):
-        yield _counted(shown(rule, 40), rule, lambda run: run.overview.violations, True)
+        behind: Query = {"rule": rule}
+        yield _counted(shown(rule, 40), rule, lambda run: run.overview.violations, behind, True)
 
 
 def _fence(both: Sequence[RunFigures]) -> Iterator[_Measure]:
     for reason in _in_order(both, lambda run: run.overview.conflicts, c.CONFLICT_REASONS):
-        yield _counted(f"{shown(reason, 40)} conflicts", reason, lambda run: run.overview.conflicts)
-    yield _Measure("terminal rejections", lambda run: run.overview.terminal_rejections, _whole)
+        name = f"{shown(reason, 40)} conflicts"
+        yield _counted(name, reason, lambda run: run.overview.conflicts, _CONFLICTS)
+    yield _Measure(
+        "terminal rejections",
+        lambda run: run.overview.terminal_rejections,
+        _whole,
+        behind=_REJECTIONS,
+    )
     for reason in _in_order(both, lambda run: run.overview.drops, c.DROP_REASONS):
-        yield _counted(f"dropped, {shown(reason, 40)}", reason, lambda run: run.overview.drops)
+        name = f"dropped, {shown(reason, 40)}"
+        yield _counted(name, reason, lambda run: run.overview.drops, _DROPS)
 
 
 def _counted(
     name: str,
     detail: str,
     counts: Callable[[RunFigures], Mapping[str, int]],
+    behind: Query,
     less_is_better: bool | None = None,
 ) -> _Measure:
-    return _Measure(name, lambda run: counts(run).get(detail, 0), _whole, less_is_better)
+    return _Measure(name, lambda run: counts(run).get(detail, 0), _whole, less_is_better, behind=behind)
 
 
 def _names(
@@ -177,19 +194,32 @@ def _drops(overview: Overview) -> int:
     return sum(overview.drops.values())
 
 
+_VIOLATED: Final[Query] = {"verdict": c.VIOLATED}
+_CONFLICTS: Final[Query] = {"has": "conflict"}
+_REJECTIONS: Final[Query] = {"has": "rejection"}
+_DROPS: Final[Query] = {"has": "drop"}
+_DISPATCHES: Final[Query] = {"has": "dispatch"}
+_ALL: Final[Query] = {}
+_FINISHED: Final[Query] = {"state": sorted(c.TERMINAL_STATES)}
+
 _SHARES: Final = (
-    _Measure("violated tasks", _share(lambda run: run.violated_tasks), _decimal, True),
-    _Measure("conflicts", _share(_conflicts), _decimal),
-    _Measure("terminal rejections", _share(lambda run: run.terminal_rejections), _decimal),
-    _Measure("dropped events", _share(_drops), _decimal),
+    _Measure("violated tasks", _share(lambda run: run.violated_tasks), _decimal, True, behind=_VIOLATED),
+    _Measure("conflicts", _share(_conflicts), _decimal, behind=_CONFLICTS),
+    _Measure(
+        "terminal rejections",
+        _share(lambda run: run.terminal_rejections),
+        _decimal,
+        behind=_REJECTIONS,
+    ),
+    _Measure("dropped events", _share(_drops), _decimal, behind=_DROPS),
 )
 _LOAD: Final = (
     _Measure("worked for", lambda run: run.row.worked_ns, _took),
-    _Measure("tasks", lambda run: run.row.tasks, _whole),
-    _Measure("finished tasks", lambda run: run.overview.terminal_tasks, _whole),
+    _Measure("tasks", lambda run: run.row.tasks, _whole, behind=_ALL),
+    _Measure("finished tasks", lambda run: run.overview.terminal_tasks, _whole, behind=_FINISHED),
     _Measure("writes", lambda run: run.overview.writes, _whole),
-    _Measure("dispatches", lambda run: run.overview.dispatches, _whole),
-    _Measure("tasks/s", _rate(lambda run: run.tasks), _decimal, False, _USUAL),
+    _Measure("dispatches", lambda run: run.overview.dispatches, _whole, behind=_DISPATCHES),
+    _Measure("tasks/s", _rate(lambda run: run.tasks), _decimal, False, _USUAL, behind=_ALL),
     _Measure("writes/s", _rate(lambda run: run.writes), _decimal, False, _USUAL),
 )
 _DURATIONS: Final = (

@@ -54,6 +54,15 @@ def task_url(key: TaskKey, scope: Query) -> str:
     return url if cell == key.task_id else f"{url}#{quote(cell, safe='')}"
 
 
+CELL: Final = r"#(.*)"
+"""Finds in a `cell_url` what a table cell shows."""
+
+
+def cell_url(page: str, query: Query, cell: str) -> str:
+    """Link to a page (the overview is "") for a table cell, which shows `cell`."""
+    return f"/{page}?{urlencode(query, doseq=True)}#{quote(cell, safe='')}"
+
+
 def trace_url(jaeger_url: str | None, trace_id: str | None) -> str | None:
     """Link to a trace in Jaeger; None without a Jaeger, or for what is no trace id."""
     if not jaeger_url or not trace_id or not _TRACE_ID.fullmatch(trace_id):

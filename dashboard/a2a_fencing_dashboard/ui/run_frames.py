@@ -10,8 +10,9 @@ import pandas as pd
 from pandas.io.formats.style import Styler
 
 from a2a_fencing_dashboard.store.runs import RunRow
-from a2a_fencing_dashboard.ui import frames, palette
+from a2a_fencing_dashboard.ui import frames, links, palette
 from a2a_fencing_dashboard.ui.comparison import BETTER, WORSE, Line, guard
+from a2a_fencing_dashboard.ui.links import Query
 from a2a_fencing_dashboard.ui.words import duration, moment, shown
 
 SIDES: Final = ("A", "B")
@@ -51,12 +52,15 @@ def _started(row: RunRow, zone: str | None) -> datetime | None:
     return None if started is None else moment(started, zone).replace(tzinfo=None)
 
 
-def comparison(lines: Sequence[Line], rows: Sequence[RunRow]) -> Styler:
+def comparison(lines: Sequence[Line], rows: Sequence[RunRow], scope: Query) -> Styler:
     """One row a figure, a column a run; what it is about stands where that changes.
+
+    Each figure of a run is a link: to the tasks behind it, or to the run's overview.
 
     Args:
         lines: The figures.
         rows: The runs; where it is one, there is nothing to compare.
+        scope: What links carry along.
     """
     before = ("", *(line.about for line in lines))
     table: pd.DataFrame = pd.DataFrame(
@@ -65,7 +69,7 @@ def comparison(lines: Sequence[Line], rows: Sequence[RunRow]) -> Styler:
                 "about": "" if line.about == above else line.about,
                 "figure": line.name,
                 **{
-                    f"{side} · {guard(row)}": value
+                    f"{side} · {guard(row)}": _link(line, row, value, scope)
                     for side, row, value in zip(SIDES, rows, (line.first, line.second), strict=False)
                 },
                 **(
@@ -79,6 +83,12 @@ def comparison(lines: Sequence[Line], rows: Sequence[RunRow]) -> Styler:
     )
     styled: Styler = table.style.map(_sign_style, subset=["that is"] if len(rows) > 1 else [])
     return styled
+
+
+def _link(line: Line, row: RunRow, value: str, scope: Query) -> str:
+    whole = {name: choice for name, choice in scope.items() if name != "range"}  # figures are of all
+    query = {**whole, "run": row.label, **(line.behind or {})}
+    return links.cell_url("" if line.behind is None else links.TASKS, query, value)
 
 
 def _sign_style(cell: object) -> str:

@@ -89,7 +89,7 @@ def _compared(view: View, rows: Sequence[RunRow]) -> None:
     if len(runs) == 1:
         st.caption("A second run, under another label, will stand beside it.")
     st.dataframe(
-        run_frames.comparison(compare(runs[0], runs[-1]), rows),
+        run_frames.comparison(compare(runs[0], runs[-1]), rows, view.scope.query),
         hide_index=True,
         key="comparison",
         height="content",
@@ -179,7 +179,12 @@ _RUN_COLUMNS: Final = {
 
 
 def _comparison_columns(rows: Sequence[RunRow]) -> dict[str, Any]:
-    number = st.column_config.TextColumn(alignment="right", width=120)
+    number = st.column_config.LinkColumn(
+        display_text=links.CELL,
+        alignment="right",
+        width=120,
+        help="The tasks behind the figure, or the run's overview.",
+    )
     return {
         "about": st.column_config.TextColumn(width=100),
         "figure": st.column_config.TextColumn(width=200),

@@ -48,7 +48,15 @@ def test_a_run_does_not_differ_from_itself() -> None:
 def test_fewer_violations_are_better_and_more_are_worse() -> None:
     fewer = replace(FIRST, overview=replace(OVERVIEW, violations={}, violated_tasks=0))
     line = told(fewer)["violations", c.TERMINAL_OVERWRITTEN]
-    assert line == Line("violations", c.TERMINAL_OVERWRITTEN, "20", "0", "-20 (-100%)", BETTER)
+    assert line == Line(
+        "violations",
+        c.TERMINAL_OVERWRITTEN,
+        "20",
+        "0",
+        "-20 (-100%)",
+        BETTER,
+        {"rule": c.TERMINAL_OVERWRITTEN},
+    )
     more = replace(FIRST, overview=replace(OVERVIEW, violations={c.ABANDONED: 1}))
     assert told(more)["violations", c.ABANDONED].judgement == WORSE
     assert told(more)["violations", c.ABANDONED].change == "+1"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import parse_qs, unquote, urlsplit
+
 import pytest
 
 from a2a_fencing import conventions as c
@@ -41,7 +44,16 @@ def table(app, key):
 def compared(app):
     rows = table(app, "difference")
     before, after = rows.columns[2:4]
-    return {row["figure"]: (row[before], row[after], row["that is"]) for _, row in rows[::-1].iterrows()}
+    return {
+        row["figure"]: (cell(row[before]), cell(row[after]), row["that is"])
+        for _, row in rows[::-1].iterrows()
+    }
+
+
+def cell(link):
+    """What a table shows of a link."""
+    (shown,) = re.search(links.CELL, link).groups()
+    return unquote(shown)
 
 
 def test_the_two_newest_runs_are_compared(open_page, two_runs):
@@ -55,6 +67,33 @@ def test_the_two_newest_runs_are_compared(open_page, two_runs):
     assert "Violated" in everything(app)
     assert "Fine" in everything(app)
     assert "±4%" in everything(app)
+
+
+@pytest.mark.parametrize(
+    ("figure", "tasks"),
+    [
+        ("tasks", 2),
+        ("finished tasks", 2),
+        ("violated tasks", 1),
+        (c.TERMINAL_OVERWRITTEN, 1),
+        ("stale-base conflicts", 1),
+        ("terminal rejections", 0),
+    ],
+)
+def test_a_figure_leads_to_the_tasks_behind_it(open_page, two_runs, figure, tasks):
+    rows = table(open_page(links.RUNS, range="last 5 min"), "difference")
+    (link, *_) = rows[rows["figure"] == figure].iloc[:, 2]
+    url = urlsplit(link)
+    assert url.path == f"/{links.TASKS}"
+    listed = open_page(links.TASKS, **parse_qs(url.query))
+    assert sum(len(frame.value) for frame in listed.dataframe) == tasks
+
+
+def test_a_figure_of_no_tasks_leads_to_the_overview_of_its_run(open_page, two_runs):
+    rows = table(open_page(links.RUNS), "difference")
+    (link,) = rows[rows["figure"] == "writes"].iloc[:, 3]
+    url = urlsplit(link)
+    assert (url.path, parse_qs(url.query)) == ("/", {"run": ["guarded"]})
 
 
 def test_the_list_has_the_newest_run_first(open_page, two_runs):
