@@ -109,7 +109,7 @@ def tasks(
                 "task": url(row.key),
                 "state": state(row.state),
                 "version": "" if row.version is None else version(row.version),
-                "broken rules": ", ".join(shown(rule, 40) for rule in words.gravest_first(row.rules)),
+                "broken rules": _gravest(row.rules),
                 "last change": pd.Timestamp(moment(row.last_unix_nano, zone)).tz_localize(None),
                 "conflicts": _unless_zero(row.conflicts),
                 "rejections": _unless_zero(row.rejections),
@@ -125,6 +125,12 @@ def tasks(
             for row in rows
         ]
     )
+
+
+def _gravest(rules: Sequence[str]) -> str:
+    """The gravest rule, and how many more; their names would be wider than any column."""
+    first, *others = [shown(rule, 40) for rule in words.gravest_first(rules)] or [""]
+    return f"{first} + {words.count(len(others))} more" if others else first
 
 
 def _unless_zero(number: int) -> str:

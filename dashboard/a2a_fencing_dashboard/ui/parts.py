@@ -31,7 +31,7 @@ TASK_COLUMNS: Final[dict[str, Any]] = {
     "task": st.column_config.LinkColumn(display_text=links.TASK_CELL, width=285, alignment="left"),
     "state": st.column_config.TextColumn(width=140),
     "version": st.column_config.TextColumn(width=70),
-    "broken rules": st.column_config.TextColumn(width=280),
+    "broken rules": st.column_config.TextColumn(width=220),
     "last change": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss", width=150),
     "conflicts": st.column_config.TextColumn(alignment="right", width=80),
     "rejections": st.column_config.TextColumn(alignment="right", width=80),

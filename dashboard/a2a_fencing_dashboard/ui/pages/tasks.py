@@ -81,20 +81,20 @@ def _choices(view: View) -> tuple[TaskFilter, str, bool]:
             bind="query-params",
             placeholder="task, context or owner",
             icon=":material/search:",
-            width=230,
+            width=210,
             on_change=_first_page,
         )
-        verdicts = _choice("Verdict", (c.VIOLATED, c.UNKNOWN, c.FINE), "verdict", 150)
-        rules = _choice("Broken rule", c.RULES, "rule", 200)
-        states = _choice("State", tuple(palette.STATES), "state", 160)
-        names = _choice("Replica", tuple(sorted({row.name for row in view.replicas})), "replica", 130)
-        has = _choice("Has", _HAS, "has", 140)
+        verdicts = _choice("Verdict", (c.VIOLATED, c.UNKNOWN, c.FINE), "verdict", 140)
+        rules = _choice("Broken rule", c.RULES, "rule", 190)
+        states = _choice("State", tuple(palette.STATES), "state", 150)
+        names = _choice("Replica", tuple(sorted({row.name for row in view.replicas})), "replica", 120)
+        has = _choice("Has", _HAS, "has", 130)
         sort = st.selectbox(
             "Sort by",
             list(_SORTS),
             key="sort",
             bind="query-params",
-            width=200,
+            width=190,
             on_change=_first_page,
         )
     where = TaskFilter(

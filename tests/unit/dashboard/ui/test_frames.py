@@ -41,7 +41,7 @@ def test_a_task_is_one_row():
     assert row["task"] == "/task?task=t-1"
     assert row["state"] == "■ COMPLETED"
     assert row["version"] == "v4"
-    assert row["broken rules"] == "terminal-overwritten, answer-contradicted"
+    assert row["broken rules"] == "terminal-overwritten + 1 more"
     assert (row["conflicts"], row["rejections"]) == ("1", "")
     assert row["replicas"] == "api-0, r2"
     assert str(row["last change"]) == "2023-11-14 23:13:20"
