@@ -110,7 +110,7 @@ def _span(span: ReadableSpan | LightSpan, events: Mapping[int, Sequence[Fact]]) 
     if rest:
         parts.append(_span_rest(span))
     for key, value in (span.attributes or {}).items():
-        parts += _SPAN_ATTRIBUTES, attribute(key, value)  # type: ignore[arg-type]
+        parts += _SPAN_ATTRIBUTES, attribute(key, value)
     for fact in facts:
         parts.append(framed(_EVENTS, _span_event(fact)))
     return b"".join(parts)

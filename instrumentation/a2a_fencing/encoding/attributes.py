@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any, Final
 
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
@@ -22,6 +21,7 @@ from a2a_fencing.encoding.wire import pair, tag
 from a2a_fencing.facts import AttributeValue, Fact, TaskKey
 
 _COMBINATIONS: Final = 8192
+_SHAPES: Final = 256
 _TASKS: Final = 1024
 """As many as have facts in a few batches."""
 
@@ -43,7 +43,6 @@ _CLOSED: Final = (
     "rule",
     "error_type",
 )
-_closed_of = attrgetter(*_CLOSED)
 # Fields that all facts of a task have in common, but for the writer.
 _COMMON: Final = frozenset({"task", "writer", "context_id"})
 # Fields that no two facts have alike: keeping their encoding would be in vain.
@@ -76,7 +75,7 @@ _ENCODED: Final = "_otlp"
 
 
 def _encoded(fact: Fact) -> Fields:
-    closed_log, closed_span = _closed(_closed_of(fact))
+    closed_log, closed_span = _closed(tuple(map(fact.__dict__.get, _CLOSED)))
     task = fact.task
     if task is None:
         common_log, common_span = _common(None, None, None, 0, fact.writer, fact.context_id)
@@ -93,12 +92,22 @@ def _encoded(fact: Fact) -> Fields:
 
 def _own(fact: Fact) -> list[bytes]:
     """The attributes that are this fact's own."""
+    values = fact.__dict__
     pairs = [pair(_FACT_ID, fact.id)]
-    for name, value in fact.__dict__.items():
-        if value is not None and name in _OPEN:
-            key, keep = _OPEN[name]
+    for name, key, keep in _open_among(tuple(values)):
+        value = values[name]
+        if value is not None:
             pairs.append(_kept(key, value) if keep else pair(key, value))
     return pairs
+
+
+@lru_cache(_SHAPES)
+def _open_among(names: tuple[str, ...]) -> tuple[tuple[str, bytes, bool], ...]:
+    """Those of a fact's fields that are its own, with key and whether the encoding is worth keeping.
+
+    Facts that are made in one place have the same fields.
+    """
+    return tuple((name, *_OPEN[name]) for name in names if name in _OPEN)
 
 
 _kept: Final = lru_cache(_COMBINATIONS)(pair)
@@ -158,9 +167,10 @@ def key_of(name: str) -> bytes:
     return bytes(KeyValue(key=name).SerializeToString()) + _VALUE
 
 
+@lru_cache(_COMBINATIONS, typed=True)
 def attribute(name: str, value: AttributeValue) -> bytes:
     """An attribute of a span behind its length."""
-    return _kept(key_of(name), value)
+    return pair(key_of(name), value)
 
 
 _LOG: Final = tag(LogRecord, "attributes")
