@@ -109,7 +109,7 @@ def tasks(
                 "task": url(row.key),
                 "state": state(row.state),
                 "version": "" if row.version is None else version(row.version),
-                "broken rules": _gravest(row.rules),
+                "broken rules": words.gravest(row.rules),
                 "last change": pd.Timestamp(moment(row.last_unix_nano, zone)).tz_localize(None),
                 "conflicts": _unless_zero(row.conflicts),
                 "rejections": _unless_zero(row.rejections),
@@ -127,12 +127,6 @@ def tasks(
     )
 
 
-def _gravest(rules: Sequence[str]) -> str:
-    """The gravest rule, and how many more; their names would be wider than any column."""
-    first, *others = [shown(rule, 40) for rule in words.gravest_first(rules)] or [""]
-    return f"{first} + {words.count(len(others))} more" if others else first
-
-
 def _unless_zero(number: int) -> str:
     return words.count(number) if number else ""
 
@@ -148,7 +142,7 @@ def facts(
     Args:
         rows: Place from 1, the fact, and ns since the first fact.
         names: What replicas are called.
-        offences: Fact id -> rules that it broke.
+        offences: Fact id -> rules that it broke, in words.
         trace_url: Trace id -> its link; None leaves the links out.
     """
     return _table(

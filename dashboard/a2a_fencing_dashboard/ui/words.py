@@ -62,6 +62,12 @@ def gravest_first(rules: Iterable[str]) -> list[str]:
     return sorted(rules, key=lambda rule: (places.get(rule, len(places)), rule))
 
 
+def gravest(rules: Iterable[str]) -> str:
+    """The gravest rule, and how many more; their names would be wider than any column."""
+    first, *others = gravest_first(rules) or [""]
+    return f"{shown(first, 40)} + {count(len(others))} more" if others else shown(first, 40)
+
+
 VERDICT_WORDS: Final[Mapping[str, str]] = {
     c.VIOLATED: "Violated",
     c.UNKNOWN: "Unknown",

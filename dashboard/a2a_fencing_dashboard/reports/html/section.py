@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -153,7 +153,7 @@ def _about(
     return [*about, ("incarnation", str(key.incarnation))] if key.incarnation else about
 
 
-def _figure(ordered: Schedule, broke: Mapping[str, str], names: Names) -> str:
+def _figure(ordered: Schedule, broke: Mapping[str, Sequence[str]], names: Names) -> str:
     figure = timeline(ordered, broke, names)
     figure.update_layout(
         template="none", paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", autosize=True
@@ -174,12 +174,13 @@ def _notes(ordered: Schedule, names: Names, start: int, end: int) -> str:
 
 
 def _table(
-    ordered: Schedule, broke: Mapping[str, str], names: Names
+    ordered: Schedule, broke: Mapping[str, Sequence[str]], names: Names
 ) -> tuple[list[dict[str, Any]], str]:
     start, end = focus(ordered, broke, _LISTED)
+    cells = {fact_id: ", ".join(shown(rule, 40) for rule in rules) for fact_id, rules in broke.items()}
     first = ordered.times[0] if ordered.times else 0
     chosen = [(i + 1, ordered.facts[i], ordered.times[i] - first) for i in range(start, end)]
-    table = frames.facts(chosen, names, broke, lambda trace: None)
+    table = frames.facts(chosen, names, cells, lambda trace: None)
     total = count(len(ordered.facts), "fact")
     listed = total if len(chosen) == len(ordered.facts) else f"{start + 1:,} to {end:,} of {total}"
     return [{str(name): cell for name, cell in row.items()} for row in table.to_dict("records")], listed

@@ -110,8 +110,9 @@ def marks(drawing: Drawing, broke: Collection[str]) -> list[go.Scatter]:
         if sign is not None:
             groups.setdefault(sign.group, []).append((fact, x, sign))
     labelled = len(drawing.schedule.facts) <= _LABELS_UP_TO
+    crossed = _crossed(drawing)
     return [
-        _group(drawing, name, groups[name], broke, labelled=labelled)
+        _group(drawing, name, groups[name], broke, crossed, labelled=labelled)
         for name in GROUPS
         if name in groups
     ]
@@ -122,6 +123,7 @@ def _group(
     name: str,
     entries: Sequence[tuple[Fact, float, Mark]],
     broke: Collection[str],
+    crossed: Collection[float],
     *,
     labelled: bool,
 ) -> go.Scatter:
@@ -140,7 +142,7 @@ def _group(
         },
         unselected=UNCHANGED,
         text=[_text(sign.label) for _, _, sign in entries],
-        textposition=[_beside(drawing, fact, broke) for fact, _, _ in entries],
+        textposition=[_beside(drawing, fact, broke, crossed) for fact, _, _ in entries],
         textfont={"size": 11},
         hovertext=[drawing.hover(fact) for fact, _, _ in entries],
         hoverinfo="text",
@@ -155,15 +157,23 @@ def _text(label: str) -> str:
     return "<br>".join(figure_text(line, 34) for line in label.splitlines())
 
 
-def _beside(drawing: Drawing, fact: Fact, broke: Collection[str]) -> str:
+def _crossed(drawing: Drawing) -> set[float]:
+    """Heights of the lanes that arrows leave downwards: they run through what is written below marks."""
+    ends = [
+        (drawing.lanes.y(fact), drawing.lanes.y(rival))
+        for fact in drawing.schedule.facts
+        if (rival := drawing.schedule.rivals.get(fact.id)) is not None
+    ]
+    return {tail for tail, head in ends if head < tail}
+
+
+def _beside(drawing: Drawing, fact: Fact, broke: Collection[str], crossed: Collection[float]) -> str:
     """On which side of its mark a label is out of the way of crosses, lines and arrows."""
     if fact.kind == c.DISPATCH:
         return "bottom center" if fact.id in broke else "top center"
     if fact.id in broke:
         return "bottom right"
-    rival = drawing.schedule.rivals.get(fact.id)
-    downwards = rival is not None and drawing.lanes.y(rival) < drawing.lanes.y(fact)
-    return "top center" if downwards else "bottom center"
+    return "top center" if drawing.lanes.y(fact) in crossed else "bottom center"
 
 
 def crosses(drawing: Drawing, broke: Collection[str]) -> list[go.Scatter]:

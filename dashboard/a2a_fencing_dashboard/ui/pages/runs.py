@@ -92,6 +92,7 @@ def _compared(view: View, rows: Sequence[RunRow]) -> None:
         run_frames.comparison(compare(runs[0], runs[-1]), rows, view.scope.query),
         hide_index=True,
         key="comparison",
+        width="content",
         height="content",
         column_config=_comparison_columns(rows),
         alt="Figures of the runs and the difference between them",

@@ -158,7 +158,7 @@ _MINOR: Final = (c.VIOLATION, c.EXECUTION, c.READ, c.DROPPED, c.ANSWER)
 """What a long story leaves out, in this order."""
 
 
-def _offences(task: TaskView, ordered: Schedule) -> dict[str, str]:
+def _offences(task: TaskView, ordered: Schedule) -> dict[str, tuple[str, ...]]:
     return offences_of((row.finding for row in task.violations), ordered)
 
 
@@ -202,7 +202,8 @@ def _facts(view: View, task: TaskView, ordered: Schedule) -> None:
     rows = [(i + 1, ordered.facts[i], ordered.times[i] - first) for i in range(start, end)]
     jaeger = view.settings.jaeger_url
     trace_url = partial(links.trace_url, jaeger) if jaeger else None
-    table = frames.facts(rows, view.names, offences, trace_url)
+    broken = {fact_id: words.gravest(rules) for fact_id, rules in offences.items()}
+    table = frames.facts(rows, view.names, broken, trace_url)
     st.dataframe(
         frames.colored(table, ("state", "broken rule")),
         hide_index=True,
@@ -247,8 +248,9 @@ _FACT_COLUMNS: Final = {
     "#": st.column_config.NumberColumn(width=50, pinned=True),
     "after": st.column_config.TextColumn(width=80),
     "replica": st.column_config.TextColumn(width=90),
-    "broken rule": st.column_config.TextColumn(width=220),
-    "what happened": st.column_config.TextColumn(width=450),
+    "broken rule": st.column_config.TextColumn(width=230),
+    "what happened": st.column_config.TextColumn(width=440),
     "base → version": st.column_config.TextColumn(width=100),
+    "outcome": st.column_config.TextColumn(width=125),
     "trace": st.column_config.LinkColumn(display_text=r"/trace/([0-9a-f]{8})", width=90),
 }

@@ -81,10 +81,10 @@ def _choices(view: View) -> tuple[TaskFilter, str, bool]:
             bind="query-params",
             placeholder="task, context or owner",
             icon=":material/search:",
-            width=210,
+            width=195,
             on_change=_first_page,
         )
-        verdicts = _choice("Verdict", (c.VIOLATED, c.UNKNOWN, c.FINE), "verdict", 140)
+        verdicts = _choice("Verdict", (c.VIOLATED, c.UNKNOWN, c.FINE), "verdict", 165)
         rules = _choice("Broken rule", c.RULES, "rule", 190)
         states = _choice("State", tuple(palette.STATES), "state", 150)
         names = _choice("Replica", tuple(sorted({row.name for row in view.replicas})), "replica", 120)

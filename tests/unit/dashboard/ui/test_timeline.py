@@ -108,6 +108,16 @@ def test_a_refused_write_points_at_the_write_it_lost_to(cluster, draw):
     assert (arrow.x, arrow.y) == (trace(figure, marks.WRITTEN).x[2], -3)
 
 
+def test_words_stay_clear_of_arrows(cluster, draw):
+    cluster.overwritten()
+    figure = draw()
+    for group in (marks.CONFLICT, marks.DROPPED):  # the lane that the arrow leaves downwards
+        assert set(trace(figure, group).textposition) == {"top center"}
+    written = trace(figure, marks.WRITTEN)
+    sides = dict(zip(written.y, written.textposition, strict=True))
+    assert sides == {-2: "top center", -3: "bottom center"}
+
+
 def test_a_shield_marks_what_held(cluster, draw):
     cluster.refusal()
     held = trace(draw(), marks.REJECTED)
