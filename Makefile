@@ -17,7 +17,7 @@ setup: $(READY) ## Make the virtual environment (the others do it by themselves)
 # Done again only when what is to be installed has changed.
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "a2a-fencing needs Python 3.10 or newer; say which: make PYTHON=python3.12 ...")'
-	@echo "setting up $(VENV) ..."
+	@echo "setting up $(VENV), which takes a minute or two ..."
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv --quiet --allow-existing --python "$(PYTHON)" $(VENV) && \
 		uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[dev]'; \

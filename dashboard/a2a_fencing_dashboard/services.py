@@ -5,8 +5,9 @@ Streamlit's process is no place for a receiver: with browsers open it would answ
 
 from __future__ import annotations
 
+import socket
 import sys
-from typing import Any
+from typing import Any, Final
 
 from a2a_fencing_dashboard.alerts.settings import AlertSettings
 from a2a_fencing_dashboard.processes import Supervisor
@@ -97,8 +98,13 @@ def start_dashboard(
     return base_url(host, port)
 
 
+_EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::"})
+
+
 def base_url(host: str, port: int) -> str:
-    """The URL of a server on this machine."""
+    """The URL of a server on this machine; one that listens on every address is called by its name."""
+    if host in _EVERY_ADDRESS:
+        host = socket.gethostname()
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

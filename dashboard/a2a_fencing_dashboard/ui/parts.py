@@ -37,7 +37,7 @@ TASK_COLUMNS: Final[dict[str, Any]] = {
     "rejections": st.column_config.TextColumn(alignment="right", width=80),
     "drops": st.column_config.TextColumn(alignment="right", width=60),
     "dispatches": st.column_config.TextColumn(alignment="right", width=80),
-    "facts": st.column_config.NumberColumn(width=60),
+    "facts": st.column_config.NumberColumn(format="localized", width=60),
     "replicas": st.column_config.TextColumn(width=130),
 }
 """Of `frames.tasks`."""

@@ -43,7 +43,10 @@ def render() -> None:
             "clock": st.column_config.TextColumn(
                 help="Its clock against the receiver's; what delivery takes is part of it"
             ),
-            "missing": st.column_config.NumberColumn(help="Facts that were numbered and never arrived"),
+            "facts": st.column_config.NumberColumn(format="localized"),
+            "missing": st.column_config.NumberColumn(
+                format="localized", help="Facts that were numbered and never arrived"
+            ),
         },
     )
 
