@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import plotly.graph_objects as go
 
@@ -10,6 +10,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing.facts import Fact
 from a2a_fencing_dashboard.ui import palette
 from a2a_fencing_dashboard.ui.charts.drawing import Drawing
+from a2a_fencing_dashboard.ui.charts.spells import Spell, bar
 from a2a_fencing_dashboard.ui.charts.text import figure_text
 from a2a_fencing_dashboard.ui.palette import Look
 from a2a_fencing_dashboard.ui.words import shown
@@ -19,15 +20,6 @@ _LOOKS = {
     c.DISPATCH_REJECTED: palette.HELD,
     c.DISPATCH_FAILED: palette.FAILED_DISPATCH,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """One attempt. `end` is None while its outcome is not known."""
-
-    fact: Fact
-    start: float
-    end: float | None
 
 
 def look(fact: Fact) -> Look:
@@ -54,44 +46,22 @@ def bars(drawing: Drawing) -> list[go.Bar]:
     runs = [run for run in _attempts(drawing) if run.end != run.start]
     if not runs:
         return []
-    return [
-        go.Bar(
-            orientation="h",
-            base=[run.start for run in runs],
-            x=[(drawing.axis.end if run.end is None else run.end) - run.start for run in runs],
-            y=[drawing.lanes.y(run.fact) for run in runs],
-            width=0.16,
-            marker={
-                "color": palette.faded(palette.DISPATCH.color, 0.3),
-                "line": {"width": 0},
-                "pattern": {
-                    "shape": ["." if run.end is None else "" for run in runs],
-                    "fillmode": "overlay",
-                    "size": 6,
-                    "solidity": 0.3,
-                    "fgcolor": palette.DISPATCH.color,
-                },
-            },
-            hovertext=[figure_text(label(run.fact).replace("\n", ": ")) for run in runs],
-            hoverinfo="text",
-            customdata=[run.fact.id for run in runs],
-            unselected={"marker": {"opacity": 1}},
-            showlegend=False,
-        )
-    ]
+    hover = [figure_text(label(run.fact).replace("\n", ": ")) for run in runs]
+    drawn = bar(drawing, runs, hover, color=palette.DISPATCH.color, opacity=0.3, width=0.16)
+    return [drawn.update(showlegend=False)]
 
 
-def _attempts(drawing: Drawing) -> list[_Attempt]:
+def _attempts(drawing: Drawing) -> list[Spell]:
     """The attempts. A resource's answer ends one only where the executor does not say how it ended."""
-    runs: dict[object, _Attempt] = {}
+    runs: dict[object, Spell] = {}
     placed = [(fact, x) for fact, x in drawing.placed() if fact.kind == c.DISPATCH]
     for fact, x in sorted(placed, key=lambda known: known[0].origin == c.FROM_RESOURCE):
         key = (fact.dispatch_id, fact.attempt) if fact.dispatch_id else fact.id
         run = runs.get(key)
         if fact.phase == c.STARTED:
-            runs[key] = _Attempt(fact, x, None)
+            runs[key] = Spell(fact, x, None)
         elif run is None:
-            runs[key] = _Attempt(fact, x, x)
+            runs[key] = Spell(fact, x, x)
         elif run.end is None or fact.origin != c.FROM_RESOURCE:
             runs[key] = replace(run, fact=fact, end=max(run.start, x))  # clocks differ
     return list(runs.values())

@@ -13,7 +13,7 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from a2a_fencing_dashboard.ui import palette
-from a2a_fencing_dashboard.ui.charts import attempts, bars, guides
+from a2a_fencing_dashboard.ui.charts import attempts, executions, guides, versions
 from a2a_fencing_dashboard.ui.charts.axis import Axis, by_order, to_scale
 from a2a_fencing_dashboard.ui.charts.drawing import Drawing
 from a2a_fencing_dashboard.ui.charts.lanes import DISPATCHES, Lanes, lanes
@@ -41,8 +41,8 @@ def timeline(
     drawing = Drawing(schedule, axis, lanes(schedule.facts, names), names)
     figure = go.Figure(
         [
-            *bars.executions(drawing),
-            *bars.versions(drawing),
+            *executions.bars(drawing),
+            *versions.bars(drawing),
             *attempts.bars(drawing),
             *marks(drawing, broke),
             *crosses(drawing, broke),

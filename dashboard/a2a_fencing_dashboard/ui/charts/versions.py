@@ -1,9 +1,8 @@
-"""The bars of a task's timeline: what the store held, and how long executions ran."""
+"""What the store held along a task's timeline: a segment for each state, version by version."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import plotly.graph_objects as go
@@ -14,7 +13,7 @@ from a2a_fencing_dashboard.ui import palette
 from a2a_fencing_dashboard.ui.charts.drawing import Drawing
 from a2a_fencing_dashboard.ui.charts.lanes import STORE
 from a2a_fencing_dashboard.ui.charts.text import figure_text
-from a2a_fencing_dashboard.ui.words import Names, replica_name, state, version
+from a2a_fencing_dashboard.ui.words import state, version
 
 _HATCH: Final = {
     "fillmode": "overlay",
@@ -25,72 +24,7 @@ _HATCH: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Execution:
-    """One run of an executor. `end` is None while it lasts."""
-
-    fact: Fact
-    start: float
-    end: float | None
-    phase: str
-
-
-def executions(drawing: Drawing) -> list[go.Bar]:
-    """A bar from start to end of each execution; one that has not ended is dotted up to the edge."""
-    runs = _runs(drawing)
-    if not runs:
-        return []
-    return [
-        go.Bar(
-            orientation="h",
-            base=[run.start for run in runs],
-            x=[(drawing.axis.end if run.end is None else run.end) - run.start for run in runs],
-            y=[drawing.lanes.y(run.fact) for run in runs],
-            width=0.5,
-            marker={
-                "color": palette.faded(palette.EXECUTION, 0.2),
-                "line": {"width": 0},
-                "pattern": {
-                    "shape": ["." if run.end is None else "" for run in runs],
-                    "fillmode": "overlay",
-                    "size": 7,
-                    "solidity": 0.2,
-                    "fgcolor": palette.EXECUTION,
-                    "fgopacity": 0.7,
-                },
-            },
-            hovertext=[_hover(run, drawing.names) for run in runs],
-            hoverinfo="text",
-            customdata=[run.fact.id for run in runs],
-            unselected={"marker": {"opacity": 1}},
-            name="execution",
-            showlegend=True,
-            legendrank=1,
-        )
-    ]
-
-
-def _runs(drawing: Drawing) -> list[_Execution]:
-    runs: dict[str, _Execution] = {}
-    for fact, x in drawing.placed():
-        if fact.kind != c.EXECUTION:
-            continue
-        key = fact.execution_id or fact.replica
-        if fact.phase == c.STARTED:
-            runs[key] = _Execution(fact, x, None, "still executing")
-        else:
-            # Its start was not delivered, or lies before the part that is drawn.
-            began = runs.get(key) or _Execution(fact, drawing.axis.start, None, "")
-            runs[key] = replace(began, end=x, phase=fact.phase or "ended")
-    return list(runs.values())
-
-
-def _hover(run: _Execution, names: Names) -> str:
-    name = figure_text(replica_name(names, run.fact.replica))
-    return f"execution on {name}: {figure_text(run.phase)}"
-
-
-def versions(drawing: Drawing) -> list[go.Bar]:
+def bars(drawing: Drawing) -> list[go.Bar]:
     """A segment for each state the store held, as long as it held it; hatched where it was final.
 
     One trace a state: Plotly takes no list of colours beside a pattern without complaining.
