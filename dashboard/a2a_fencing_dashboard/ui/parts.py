@@ -10,14 +10,13 @@ from typing import Any, Final, Literal
 import streamlit as st
 
 from a2a_fencing import conventions as c
-from a2a_fencing.checker import Finding
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store import StoreError
 from a2a_fencing_dashboard.ui import links
 from a2a_fencing_dashboard.ui.links import Query
 from a2a_fencing_dashboard.ui.settings import Settings
 from a2a_fencing_dashboard.ui.view import current
-from a2a_fencing_dashboard.ui.words import RULE_MEANINGS, VERDICT_WORDS, Names, count, named, shown
+from a2a_fencing_dashboard.ui.words import VERDICT_WORDS, count, shown
 
 _STYLES: Final = Path(__file__).with_name("style.css")
 _LOGO: Final = Path(__file__).with_name("logo.svg")
@@ -218,36 +217,3 @@ def nobody_reports(settings: Settings, since: str) -> None:
             " OTEL_EXPORTER_OTLP_ENDPOINT or A2A_FENCING_ENDPOINT? In their environment this tells:"
         )
         st.code("a2a-fencing doctor", language="shell")
-
-
-_SEVERITIES: Final = {
-    c.CRITICAL: (":material/error:", "red"),
-    c.WARNING: (":material/warning:", "orange"),
-    c.INFO: (":material/info:", "gray"),
-}
-_CERTAINTIES: Final = {c.PROVEN: ":material/task_alt:", c.SUSPECTED: ":material/contact_support:"}
-
-
-def finding_line(finding: Finding, names: Names, *, muted: bool = False) -> None:
-    """A finding: how grave, how certain, which rule, and what happened."""
-    with st.container(horizontal=True, wrap=False, gap="medium"):
-        _signs(finding)
-        if muted:
-            st.markdown(":material/notifications_off: muted", width=76)
-        st.text(named(finding.explanation, names), width="stretch")
-
-
-def finding_signs(finding: Finding) -> None:
-    """The same without what happened, for where that is the headline; with what the rule means."""
-    with st.container(horizontal=True, wrap=False, gap="medium"):
-        _signs(finding)
-        st.caption(RULE_MEANINGS.get(finding.rule, ""))
-
-
-def _signs(finding: Finding) -> None:
-    icon, color = _SEVERITIES.get(finding.severity, (":material/help:", "gray"))
-    severity = finding.severity if finding.severity in _SEVERITIES else "severity unknown"
-    st.markdown(f":{color}[{icon} {severity}]", width=92)
-    certainty = finding.certainty if finding.certainty in _CERTAINTIES else c.SUSPECTED
-    st.markdown(f"{_CERTAINTIES[certainty]} {certainty}", width=104)
-    st.text(shown(finding.rule, 40), width=170)

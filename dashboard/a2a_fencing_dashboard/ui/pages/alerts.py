@@ -8,7 +8,7 @@ import streamlit as st
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store.protocol import AlertPage, FindingFilter, TaskAlerts
-from a2a_fencing_dashboard.ui import links, noting, parts, scope, words
+from a2a_fencing_dashboard.ui import findings, links, noting, parts, scope, words
 from a2a_fencing_dashboard.ui.queries import gravity
 from a2a_fencing_dashboard.ui.view import View, current
 
@@ -131,8 +131,16 @@ def _group(view: View, group: TaskAlerts) -> None:
             with st.container(horizontal=True, vertical_alignment="center", width="content"):
                 noting.buttons(view, task, rows)
                 parts.task_link(task)
-        for row in sorted(rows, key=gravity):
-            parts.finding_line(row.finding, view.names, muted=row.muted is not None)
+        findings.lines(
+            [
+                findings.Line(
+                    row.finding,
+                    words.named(row.finding.explanation, view.names),
+                    muted=row.muted is not None,
+                )
+                for row in sorted(rows, key=gravity)
+            ]
+        )
         noting.said(view, rows)
 
 

@@ -9,9 +9,20 @@ from typing import Final
 import streamlit as st
 
 from a2a_fencing import conventions as c
+from a2a_fencing.checker import Finding
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.store.protocol import FindingRow
-from a2a_fencing_dashboard.ui import detail, exporting, frames, links, noting, parts, story, words
+from a2a_fencing_dashboard.ui import (
+    detail,
+    exporting,
+    findings,
+    frames,
+    links,
+    noting,
+    parts,
+    story,
+    words,
+)
 from a2a_fencing_dashboard.ui.charts.schedule import Schedule, focus, part
 from a2a_fencing_dashboard.ui.charts.timeline import timeline
 from a2a_fencing_dashboard.ui.offences import offences as offences_of
@@ -119,8 +130,7 @@ def _judgement(view: View, task: TaskView, ordered: Schedule) -> None:
         return
     worst = violations[0].finding
     with parts.verdict_box(c.VIOLATED, words.named(worst.explanation, view.names)):
-        parts.finding_signs(worst)
-        _findings(view, [row for row in task.findings if row.finding is not worst])
+        _findings(view, task.findings, headline=worst)
         with st.container(key="story"):
             st.text("\n".join(_story(view, task, ordered)))
         noting.said(view, task.findings)
@@ -131,9 +141,20 @@ def _judgement(view: View, task: TaskView, ordered: Schedule) -> None:
 _UNDECIDED: Final = "No rule was broken in what has arrived; facts that could tell are missing."
 
 
-def _findings(view: View, rows: Sequence[FindingRow]) -> None:
-    for row in rows:
-        parts.finding_line(row.finding, view.names, muted=row.muted is not None)
+def _findings(view: View, rows: Sequence[FindingRow], headline: Finding | None = None) -> None:
+    """One line each; of the one that is the headline, first, only what its rule means."""
+    meaning = words.RULE_MEANINGS.get(headline.rule, "") if headline is not None else ""
+    drawn = [findings.Line(headline, meaning, aside=True)] if headline is not None else []
+    drawn += [
+        findings.Line(
+            row.finding,
+            words.named(row.finding.explanation, view.names),
+            muted=row.muted is not None,
+        )
+        for row in rows
+        if row.finding is not headline
+    ]
+    findings.lines(drawn)
 
 
 def _story(view: View, task: TaskView, ordered: Schedule) -> list[str]:
