@@ -6,7 +6,8 @@ the real receiver, a load that sends it facts as three replicas do, and the real
   - how long the server takes for the first paint of each page and for each refresh: wall and CPU time of
     the script's run, medians (wall time depends on what else the machine does, CPU time does not);
   - the CPU of the dashboard with five sessions open (over their websockets, as a browser has them);
-  - the memory of the dashboard and of the receiver at the start and at the end of that time.
+  - the memory of the dashboard and of the receiver in the first and in the last fifth of that time, medians:
+    what a refresh takes for a moment makes it go up and down.
 
     python benchmarks/dashboard.py [--facts 10000000] [--tasks 500000] [--store PATH] [--minutes 1]
 """
@@ -203,7 +204,8 @@ async def open_together(port: int, told: Connection, tasks: int, count: int, min
     looking = [asyncio.create_task(session.look()) for session in sessions]
     await asyncio.sleep(5)
     children = {child.name: child.pid or 0 for child in multiprocessing.active_children()}
-    before = {name: (_cpu_s(pid), _rss(pid)) for name, pid in children.items()}
+    before = {name: _cpu_s(pid) for name, pid in children.items()}
+    memory: dict[str, list[float]] = {name: [] for name in children}
     _told(told)
     began, runs = time.monotonic(), 0
     while (seconds := time.monotonic() - began) < 60 * minutes:
@@ -211,13 +213,16 @@ async def open_together(port: int, told: Connection, tasks: int, count: int, min
         for task in looking:
             if task.done():
                 task.result()
+        for name, pid in children.items():
+            memory[name].append(_rss(pid))
         await asyncio.sleep(0.2)
     print(f"{count} sessions open for {seconds:.0f} s, {runs / seconds:.1f} refreshes a second")
-    print(f"{'':36}{'cores':>10}{'MiB before':>12}{'after':>10}")
+    print(f"{'':36}{'cores':>10}{'MiB, first fifth':>20}{'last fifth':>14}{'most':>10}")
     for name, pid in children.items():
-        cpu, rss = before[name]
-        cores = (_cpu_s(pid) - cpu) / seconds
-        print(f"{name:36}{cores:10.2f}{rss:12,.0f}{_rss(pid):10,.0f}")
+        cores = (_cpu_s(pid) - before[name]) / seconds
+        fifth = max(1, len(memory[name]) // 5)
+        first, last = (statistics.median(part) for part in (memory[name][:fifth], memory[name][-fifth:]))
+        print(f"{name:36}{cores:10.2f}{first:20,.0f}{last:14,.0f}{max(memory[name]):10,.0f}")
     for task in looking:
         task.cancel()
     await asyncio.gather(*looking, return_exceptions=True)
