@@ -6,7 +6,7 @@ the real receiver, a load that sends it facts as three replicas do, and the real
   - how long the server takes for the first paint of each page and for each refresh: wall and CPU time of
     the script's run, medians (wall time depends on what else the machine does, CPU time does not);
   - the CPU of the dashboard with five sessions open (over their websockets, as a browser has them);
-  - the memory of the dashboard and of the receiver in the first and the last fifth of that time, medians:
+  - the memory of dashboard and receiver in the first and the last fifth of that time, medians:
     what a refresh takes for a moment makes it go up and down.
 
     python benchmarks/dashboard.py [--facts 10000000] [--tasks 500000] [--store PATH] [--minutes 1]
