@@ -1,7 +1,9 @@
 """The way out of the process: facts and spans wait here, bounded, and leave in the background.
 
-The host's thread only appends. One thread sends batches to an OTLP/HTTP endpoint and holds on to a batch
-until it is acknowledged or refused for good; what overflows meanwhile is counted, never silently lost.
+The host's thread encodes and appends. What waits is bytes, which Python's garbage collector need not
+look at, as it would at thousands of objects that live for half a second. One thread sends batches to an
+OTLP/HTTP endpoint and holds on to a batch until it is acknowledged or refused for good; what overflows
+meanwhile is counted, never silently lost.
 """
 
 from __future__ import annotations
@@ -12,15 +14,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import Span
 
+from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
 from a2a_fencing.delivery import Answer, Delivery
-from a2a_fencing.encoding import encode_logs, encode_traces
+from a2a_fencing.encoding import encode_fact, encode_span, logs_request, traces_request
 from a2a_fencing.facts import Fact
 from a2a_fencing.spans import LightSpan
 
@@ -63,7 +67,8 @@ class Outbox:
         self._interval_s = interval_s
         self._capacity = capacity
         self.on_traces_only: Callable[[list[Fact]], None] = lambda _facts: None
-        """Called once, with the facts at hand, when the endpoint turns out to take no log events."""
+        """Called once, with the facts that no span records, when the endpoint turns out to take no log
+        events."""
         self.lost = 0
         self.begin(resource)
         atexit.register(self.close)
@@ -74,9 +79,11 @@ class Outbox:
         The thread did not come along into the child, and what waited is the parent's to send.
         """
         self._resource = resource
-        self._facts: deque[Fact] = deque()
-        self._spans: deque[ReadableSpan] = deque()
-        self._events: dict[int, list[Fact]] = {}
+        self._facts: deque[bytes] = deque()
+        self._spans: deque[bytes | ReadableSpan] = deque()
+        self._events: dict[int, list[bytes]] = {}
+        # Facts that no span records, until it is known that the endpoint takes log events.
+        self._unspanned: list[Fact] | None = None if self._logs_url is None else []
         self._wake = threading.Event()
         self._sent = threading.Condition()
         self._sending = False
@@ -92,34 +99,40 @@ class Outbox:
 
     def take_fact(self, fact: Fact, span: Span | None) -> None:
         """Sink of the recorder: keeps a fact until it is sent."""
+        log, event = encode_fact(fact)
         if self._logs_url is not None:
             if len(self._facts) >= self._capacity:
                 self.lost += 1
             else:
-                self._facts.append(fact)
+                self._facts.append(log)
+                unspanned = self._unspanned
+                if unspanned is not None and fact.trace_id is None:
+                    unspanned.append(fact)
         if self._traces_url is None or span is None or not span.is_recording():
             pass
         elif type(span) is LightSpan:
-            span.facts.append(fact)
+            span.events.append(event)
         else:
             span_id = span.get_span_context().span_id
             events = self._events.get(span_id)
             if events is None:
-                self._events[span_id] = [fact]
+                self._events[span_id] = [event]
             else:
-                events.append(fact)
+                events.append(event)
         self._awake()
 
-    def take_span(self, span: ReadableSpan) -> None:
+    def take_span(self, span: ReadableSpan | LightSpan) -> None:
         """Keeps a finished span until it is sent."""
         if self._traces_url is None:
             return
-        if len(self._spans) >= self._capacity:
-            context = span.get_span_context()
-            if context is not None:
-                self._events.pop(context.span_id, None)
-            return
-        self._spans.append(span)
+        waiting: bytes | ReadableSpan
+        if isinstance(span, LightSpan):
+            waiting = encode_span(span, span.events)
+        else:
+            events = self._events.pop(_span_id(span), ()) if self._events else ()
+            waiting = encode_span(span, events) if _is_ours(span) else span
+        if len(self._spans) < self._capacity:
+            self._spans.append(waiting)
         self._awake()
 
     def flush(self, timeout_s: float = 5.0) -> bool:
@@ -217,12 +230,9 @@ class Outbox:
                 while before_them > 0:
                     before_them -= self._send_next_facts()
                 if spans and self._traces_url is not None:
-                    events = {
-                        span_id: self._events.pop(span_id)
-                        for span in spans
-                        if self._events and (span_id := _span_id(span)) in self._events
-                    }
-                    self._deliver(self._traces_url, encode_traces(spans, events, self._resource))
+                    ours = [span for span in spans if isinstance(span, bytes)]
+                    others = [span for span in spans if not isinstance(span, bytes)]
+                    self._deliver(self._traces_url, traces_request(ours, others, self._resource))
             finally:
                 with self._sent:
                     self._sending = False
@@ -246,12 +256,13 @@ class Outbox:
                 self._sent.notify_all()
         return len(facts)
 
-    def _send_facts(self, url: str, facts: list[Fact]) -> None:
-        if self._deliver(url, encode_logs(facts, self._resource)):
-            return
-        if self._logs_url is None:
-            self.on_traces_only(facts + _take(self._facts))
-        else:
+    def _send_facts(self, url: str, facts: list[bytes]) -> None:
+        taken = self._deliver(url, logs_request(facts, self._resource))
+        unspanned, self._unspanned = self._unspanned, None
+        if self._logs_url is None and unspanned is not None:
+            self._facts.clear()  # those that are left are on their spans
+            self.on_traces_only(unspanned)
+        elif not taken:
             self.lost += len(facts)
 
     def _deliver(self, url: str, body: bytes) -> bool:
@@ -272,8 +283,13 @@ class Outbox:
         _log.info("%s is not served there; going on without it", url)
 
 
-def _take(queue: deque[Fact] | deque[ReadableSpan]) -> list:  # type: ignore[type-arg]
+def _take(queue: deque[Any]) -> list[Any]:
     return [queue.popleft() for _ in range(min(len(queue), BATCH))]
+
+
+def _is_ours(span: ReadableSpan) -> bool:
+    scope = span.instrumentation_scope
+    return scope is not None and scope.name == c.SCOPE
 
 
 def _span_id(span: ReadableSpan) -> int:

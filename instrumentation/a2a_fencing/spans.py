@@ -21,7 +21,6 @@ from opentelemetry.trace.span import TraceFlags
 from opentelemetry.util.types import Attributes, AttributeValue
 
 from a2a_fencing import conventions as c
-from a2a_fencing.facts import Fact
 
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _UNSET = Status(StatusCode.UNSET)
@@ -35,7 +34,7 @@ class LightSpan(Span):
         trace_id, span_id: Its ids.
         trace_hex: The trace id as facts have it; it is the same in all spans of a trace.
         parent: What it is under, a span of ours or a span context; None for a root.
-        facts: The facts that it records, which are its events.
+        events: The facts that it records, as they stand in a request.
     """
 
     __slots__ = (
@@ -43,7 +42,7 @@ class LightSpan(Span):
         "_on_end",
         "attributes",
         "end_time",
-        "facts",
+        "events",
         "name",
         "parent",
         "span_id",
@@ -75,7 +74,7 @@ class LightSpan(Span):
         self.start_time = start_time
         self.end_time: int | None = None
         self.status = _UNSET
-        self.facts: list[Fact] = []
+        self.events: list[bytes] = []
         self._context: SpanContext | None = None
         self._on_end = on_end
 

@@ -8,9 +8,9 @@ encoder would have sent; the numbers of the fields are protobuf's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -34,29 +34,36 @@ from a2a_fencing.spans import LightSpan
 _CACHED = 8192
 
 
-def encode_logs(batch: Iterable[Fact], resource: Resource) -> bytes:
-    """An ExportLogsServiceRequest with one log event per fact."""
-    scope = ScopeLogs(scope=_SCOPE).SerializeToString() + b"".join(
-        framed(_LOG_RECORDS, _log_record(fact)) for fact in batch
+def encode_fact(fact: Fact) -> tuple[bytes, bytes]:
+    """A fact as it stands in a request: as log event, and as event of the span that records it."""
+    time = fact.time_unix_nano.to_bytes(8, "little")
+    traced = b""
+    if fact.trace_id is not None and fact.span_id is not None:
+        traced = _LOG_TRACE + bytes.fromhex(fact.trace_id) + _LOG_SPAN + bytes.fromhex(fact.span_id)
+    log, event = fields_of(fact)
+    return (
+        framed(_LOG_RECORDS, _LOG_TIME + time + _LOG_OBSERVED + time + traced + log),
+        framed(_EVENTS, _EVENT_TIME + time + event),
     )
+
+
+def encode_span(span: ReadableSpan | LightSpan, events: Iterable[bytes]) -> bytes:
+    """An ended span of ours as it stands in a request, with its facts as `encode_fact` gives them."""
+    return framed(_SPANS, _span(span, events))
+
+
+def logs_request(records: Iterable[bytes], resource: Resource) -> bytes:
+    """An ExportLogsServiceRequest of encoded facts."""
+    scope = ScopeLogs(scope=_SCOPE).SerializeToString() + b"".join(records)
     resource_logs = ResourceLogs(resource=_resource(resource)).SerializeToString()
     return framed(_RESOURCE, resource_logs + framed(_SCOPES, scope))
 
 
-def encode_traces(
-    spans: Sequence[ReadableSpan | LightSpan], events: Mapping[int, Sequence[Fact]], resource: Resource
-) -> bytes:
-    """An ExportTraceServiceRequest; `events` are the facts each of our spans recorded, by span id."""
-    ours: list[ReadableSpan | LightSpan] = []
-    others: list[Any] = []
-    for span in spans:
-        scope = span.instrumentation_scope
-        (ours if scope is not None and scope.name == c.SCOPE else others).append(span)
+def traces_request(ours: Sequence[bytes], others: Sequence[ReadableSpan], resource: Resource) -> bytes:
+    """An ExportTraceServiceRequest of our encoded spans and of what others recorded under them."""
     request = b""
     if ours:
-        body = ScopeSpans(scope=_SCOPE).SerializeToString() + b"".join(
-            framed(_SPANS, _span(span, events)) for span in ours
-        )
+        body = ScopeSpans(scope=_SCOPE).SerializeToString() + b"".join(ours)
         resource_spans = ResourceSpans(resource=_resource(resource)).SerializeToString()
         request = framed(_RESOURCE, resource_spans + framed(_SCOPES, body))
     return request + (encode_spans(others).SerializeToString() if others else b"")
@@ -71,28 +78,14 @@ _STATUS: Final = {
 }
 
 
-def _log_record(fact: Fact) -> bytes:
-    time = fact.time_unix_nano.to_bytes(8, "little")
-    traced = b""
-    if fact.trace_id is not None and fact.span_id is not None:
-        traced = _LOG_TRACE + bytes.fromhex(fact.trace_id) + _LOG_SPAN + bytes.fromhex(fact.span_id)
-    return _LOG_TIME + time + _LOG_OBSERVED + time + traced + fields_of(fact)[0]
-
-
-def _span_event(fact: Fact) -> bytes:
-    return _EVENT_TIME + fact.time_unix_nano.to_bytes(8, "little") + fields_of(fact)[1]
-
-
-def _span(span: ReadableSpan | LightSpan, events: Mapping[int, Sequence[Fact]]) -> bytes:
-    facts: Sequence[Fact]
+def _span(span: ReadableSpan | LightSpan, events: Iterable[bytes]) -> bytes:
     if isinstance(span, LightSpan):
-        trace_id, span_id, flags, facts = span.trace_id, span.span_id, TraceFlags.SAMPLED, span.facts
+        trace_id, span_id, flags = span.trace_id, span.span_id, TraceFlags.SAMPLED
         rest = span.status.status_code is not StatusCode.UNSET
     else:
         context = span.get_span_context()
         assert context is not None
         trace_id, span_id, flags = context.trace_id, context.span_id, int(context.trace_flags)
-        facts = events.get(span_id, ())
         rest = True
     parts = [
         _SPAN_TRACE,
@@ -111,8 +104,7 @@ def _span(span: ReadableSpan | LightSpan, events: Mapping[int, Sequence[Fact]]) 
         parts.append(_span_rest(span))
     for key, value in (span.attributes or {}).items():
         parts += _SPAN_ATTRIBUTES, attribute(key, value)
-    for fact in facts:
-        parts.append(framed(_EVENTS, _span_event(fact)))
+    parts += events
     return b"".join(parts)
 
 
@@ -145,7 +137,7 @@ def _resource(resource: Resource) -> ResourceMessage:
     )
 
 
-__all__ = ["encode_logs", "encode_traces", "severity"]
+__all__ = ["encode_fact", "encode_span", "logs_request", "severity", "traces_request"]
 
 _RESOURCE: Final = tag(ExportLogsServiceRequest, "resource_logs")
 _SCOPES: Final = tag(ResourceLogs, "scope_logs")

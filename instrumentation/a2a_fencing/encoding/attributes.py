@@ -63,18 +63,7 @@ def severity(fact: Fact) -> int:
 
 
 def fields_of(fact: Fact) -> Fields:
-    """All but the times and the ids of the span. Kept with the fact, as it leaves twice."""
-    values = fact.__dict__
-    known: Fields | None = values.get(_ENCODED)
-    if known is None:
-        known = values[_ENCODED] = _encoded(fact)
-    return known
-
-
-_ENCODED: Final = "_otlp"
-
-
-def _encoded(fact: Fact) -> Fields:
+    """All but the times and the ids of the span."""
     closed_log, closed_span = _closed(tuple(map(fact.__dict__.get, _CLOSED)))
     task = fact.task
     if task is None:

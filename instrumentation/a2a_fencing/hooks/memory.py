@@ -26,11 +26,16 @@ class Known(NamedTuple):
 
 
 class _Task:
+    """What is known of one task: state and fact by version, the one seen last at the end.
+
+    Plain tuples in a plain dict: of these, thousands cost Python's garbage collector nothing.
+    """
+
     __slots__ = ("key", "known", "unresolved")
 
     def __init__(self, key: TaskKey) -> None:
         self.key = key
-        self.known: OrderedDict[Version, Known] = OrderedDict()
+        self.known: dict[Version, tuple[str, str | None]] = {}
         self.unresolved: Version | bool = False
 
 
@@ -59,23 +64,25 @@ class TaskMemory:
         with self._lock:
             known = self._task(key).known
             before = known.get(version)
-            if before is not None and before.state == state and fact_id is None:
+            if before is not None and before[0] == state and fact_id is None:
                 return  # a read that repeats what a write said keeps the write as evidence
-            known[version] = Known(version, state, fact_id)
+            known[version] = state, fact_id
             if len(known) > _VERSIONS_PER_TASK:
-                known.popitem(last=False)
+                del known[next(iter(known))]
 
     def at(self, key: TaskKey, version: Version) -> Known | None:
         """What the store held at `version`, or None when this process does not know."""
         task = self._tasks.get((key.store, key.owner, key.task_id))
-        return task.known.get(version) if task is not None else None
+        held = task.known.get(version) if task is not None else None
+        return None if held is None else Known(version, *held)
 
     def latest(self, key: TaskKey) -> Known | None:
         """What was seen last, or None."""
         task = self._tasks.get((key.store, key.owner, key.task_id))
         if task is None or not task.known:
             return None
-        return next(reversed(task.known.values()))
+        version = next(reversed(task.known))
+        return Known(version, *task.known[version])
 
     def deleted(self, key: TaskKey) -> None:
         """Starts a new incarnation."""

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Link, Status, StatusCode, set_span_in_context
 
 from a2a_fencing import conventions as c
-from a2a_fencing.encoding import encode_logs, encode_traces, severity
+from a2a_fencing.encoding import encode_fact, encode_span, logs_request, severity, traces_request
 from a2a_fencing.facts import Fact, TaskKey, to_attributes
 
 KEY = TaskKey("postgresql://localhost:5432/app#tasks", "alice", "task-1", 2)
@@ -54,6 +54,10 @@ FACTS = [
 ]  # fmt: skip
 
 
+def encode_logs(facts):
+    return logs_request([encode_fact(fact)[0] for fact in facts], RESOURCE)
+
+
 def by_key(attributes):
     return sorted(attributes, key=lambda pair: pair.key)
 
@@ -73,7 +77,7 @@ def test_log_events_equal_the_stock_encoding() -> None:
             )
         )
     (stock,) = stock_logs(exporter.get_finished_logs()).resource_logs
-    (ours,) = ExportLogsServiceRequest.FromString(encode_logs(FACTS, RESOURCE)).resource_logs
+    (ours,) = ExportLogsServiceRequest.FromString(encode_logs(FACTS)).resource_logs
 
     assert by_key(ours.resource.attributes) == by_key(stock.resource.attributes)
     assert ours.scope_logs[0].scope.name == stock.scope_logs[0].scope.name == c.SCOPE
@@ -86,7 +90,7 @@ def test_log_events_equal_the_stock_encoding() -> None:
 
 
 def test_a_log_event_names_the_span_that_recorded_it() -> None:
-    request = ExportLogsServiceRequest.FromString(encode_logs([WRITE], RESOURCE))
+    request = ExportLogsServiceRequest.FromString(encode_logs([WRITE]))
     (record,) = request.resource_logs[0].scope_logs[0].log_records
     assert record.trace_id.hex() == SPAN["trace_id"]
     assert record.span_id.hex() == SPAN["span_id"]
@@ -107,10 +111,16 @@ def test_spans_equal_the_stock_encoding() -> None:
     parent.end()
     sql_tracer.start_span("SELECT", attributes={"db.statement": "SELECT 1", "n": 1}).end()
     spans = exporter.get_finished_spans()
-    events = {child.get_span_context().span_id: [WRITE]}
+    _, event = encode_fact(WRITE)
+    encoded = [
+        encode_span(span, [event] if span.name == "save" else ())
+        for span in spans
+        if span.name != "SELECT"
+    ]
+    others = [span for span in spans if span.name == "SELECT"]
 
     stock = stock_spans(spans).resource_spans
-    ours = ExportTraceServiceRequest.FromString(encode_traces(spans, events, RESOURCE)).resource_spans
+    ours = ExportTraceServiceRequest.FromString(traces_request(encoded, others, RESOURCE)).resource_spans
 
     def flat(resource_spans):
         return {
