@@ -190,7 +190,7 @@ last, before which nobody knows what that cost; and one more of the bare process
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    modes = arguments.modes.split(";")
+    modes = list(dict.fromkeys((BARE, *arguments.modes.split(";"))))
     cpu: dict[str, list[float]] = {mode: [] for mode in modes}
     ratios: dict[str, list[float]] = {mode: [] for mode in modes}
     counts: dict[str, dict[str, float]] = {}

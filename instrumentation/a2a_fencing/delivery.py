@@ -87,6 +87,9 @@ class Delivery:
         empty, settings = known
         request = empty.copy()
         request.prepare_body(body, None)
+        if self._session.cookies:  # of a load balancer that wants to see us again
+            request.headers.pop("Cookie", None)
+            request.prepare_cookies(self._session.cookies)
         return self._session.send(request, timeout=_TIMEOUT_S, **settings)
 
     def _pause(self, retry_after: str | None) -> None:

@@ -99,7 +99,11 @@ class Outbox:
 
     def take_fact(self, fact: Fact, span: Span | None) -> None:
         """Sink of the recorder: keeps a fact until it is sent."""
-        log, event = encode_fact(fact)
+        try:
+            log, event = encode_fact(fact)
+        except Exception:
+            self.lost += 1  # what OTLP cannot hold
+            raise
         if self._logs_url is not None:
             if len(self._facts) >= self._capacity:
                 self.lost += 1

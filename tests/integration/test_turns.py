@@ -288,6 +288,21 @@ async def test_an_evicted_subscriber_is_told_apart_from_one_that_ended(
     assert {f.rule for f in history.check().findings} == {c.STREAM_CUT}
 
 
+async def test_an_eviction_shows_where_others_wrap_what_is_gathered(
+    sqlite: Database, small_sinks: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As OpenTelemetry's instrumentation of asyncio does."""
+    gather = asyncio.gather
+
+    async def wrapped(coroutine):
+        return await coroutine
+
+    monkeypatch.setattr(
+        asyncio, "gather", lambda *awaitables, **options: gather(*map(wrapped, awaitables), **options)
+    )
+    await test_an_evicted_subscriber_is_told_apart_from_one_that_ended(sqlite, small_sinks)
+
+
 async def test_a_client_that_leaves_with_its_queue_full_was_not_evicted(
     sqlite: Database, small_sinks: list[Any]
 ) -> None:

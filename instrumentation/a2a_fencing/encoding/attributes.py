@@ -99,7 +99,7 @@ def _open_among(names: tuple[str, ...]) -> tuple[tuple[str, bytes, bool], ...]:
     return tuple((name, *_OPEN[name]) for name in names if name in _OPEN)
 
 
-_kept: Final = lru_cache(_COMBINATIONS)(pair)
+_kept: Final = lru_cache(_COMBINATIONS, typed=True)(pair)
 """`pair` for what repeats: versions, tokens, the execution that a dispatch belongs to."""
 
 

@@ -44,7 +44,7 @@ def pair(key: bytes, value: AttributeValue) -> bytes:
     if type(value) is str:  # the two kinds that every fact has are put together here
         text = value.encode()
         content = _STRING + length(len(text)) + text
-    elif type(value) is int and value >= 0:
+    elif type(value) is int and 0 <= value <= _LAST_INT:
         content = _INTEGER + varint(value)
     else:
         content = bytes(any_value(value).SerializeToString())
@@ -65,5 +65,6 @@ def any_value(value: AttributeValue) -> AnyValue:
     return AnyValue(array_value=ArrayValue(values=[any_value(item) for item in value]))
 
 
+_LAST_INT: Final = (1 << 63) - 1
 _STRING: Final = tag(AnyValue, "string_value")
 _INTEGER: Final = varint(AnyValue.DESCRIPTOR.fields_by_name["int_value"].number << 3)

@@ -6,7 +6,8 @@ subscriber queue is stored already, so closing one loses nothing that is not in 
 
 from __future__ import annotations
 
-import asyncio
+import sys
+import types
 import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -109,7 +110,7 @@ class QueueHooks:
         """
         if (args[0] if args else kwargs.get("immediate", False)) and not _is_closed(sink):
             try:
-                if _is_delivering() and sink.queue.full():
+                if sink.queue.full() and _is_delivering():
                     self._evicted(sink)
             except Exception as error:
                 internal_errors.report("closing of a sink", error)
@@ -158,9 +159,16 @@ def _is_closed(queue: Any) -> bool:
 
 
 def _is_delivering() -> bool:
-    """Whether the current task is one of the SDK's deliveries: a client that leaves closes, too."""
-    task = asyncio.current_task()
-    return task is not None and getattr(task.get_coro(), "__name__", "") == _DELIVER
+    """Whether one of the SDK's deliveries is what called: a client that leaves closes, too.
+
+    The frames tell, whatever others have wrapped around the coroutine or its task.
+    """
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == _DELIVER:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _waiting(queue: Any) -> list[Any]:

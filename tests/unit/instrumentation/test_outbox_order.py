@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import Any
+
+import pytest
 from opentelemetry.sdk.resources import Resource
 
 from a2a_fencing import conventions as c
@@ -52,4 +56,18 @@ def test_sending_goes_on_while_facts_or_spans_are_a_batch_behind(monkeypatch) ->
         tracer.start_span("save").end()
     outbox._send_all()
     assert sent == ["traces", "traces"]
+    outbox.close()
+
+
+@pytest.mark.parametrize(
+    "odd", [{"error_type": "\ud800"}, {"version": 1 << 63}, {"token": 1 << 70}, {"version": -(1 << 64)}]
+)
+def test_a_fact_that_cannot_be_encoded_is_lost_alone(odd: dict[str, Any]) -> None:
+    outbox = Outbox("http://x" + LOGS_PATH, "http://x" + TRACES_PATH, Resource({}))
+    outbox._awake = lambda: None  # type: ignore[method-assign]
+    for n, values in enumerate(({}, odd, {}), 1):
+        fact = Fact(id=f"r:{n}", kind=c.WRITE, time_unix_nano=n, replica="r", **values)
+        with contextlib.suppress(Exception):
+            outbox.take_fact(fact, None)
+    assert (outbox.lost, len(outbox._facts)) == (1, 2)
     outbox.close()

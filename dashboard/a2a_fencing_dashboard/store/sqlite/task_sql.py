@@ -22,7 +22,8 @@ from a2a_fencing_dashboard.store.summary import VERDICTS
 def total(window: Window, where: TaskFilter, count_to: int | None) -> Query:
     """How many tasks match; without counting where that is known, and no further than asked."""
     verdicts = Where()
-    if window == Window() and where == TaskFilter(replicas=where.replicas) and where.replicas:
+    of_replicas = where.replicas and where == TaskFilter(replicas=where.replicas)
+    if of_replicas and window == Window() and count_to is None:
         reported = _of_replicas(where.replicas)
         return f"SELECT count(DISTINCT task) FROM replica_task WHERE {reported}", reported.parameters
     if window.until is not None or where != TaskFilter(verdicts=where.verdicts):
