@@ -31,7 +31,7 @@ from a2a_fencing_dashboard.ui.view import View, current
 
 # At most so many: facts drawn, facts listed, sentences told, traces whose spans are listed.
 _DRAWN: Final = 200
-_LISTED: Final = 2_000
+_LISTED: Final = 1_000
 _TOLD: Final = 10
 _TRACES: Final = 20
 

@@ -94,7 +94,7 @@ def test_a_task_with_many_facts_says_how_many_are_shown(open_page, cluster, stor
     app = open_page(links.TASK, **task_query(task))
     assert "showing 101 to 2,100 of 2,100 facts" in everything(app)
     assert any("showing facts 1,901 to 2,100 of 2,100" in text for text in texts(app))
-    assert len(app.dataframe[0].value) == 2_000
+    assert len(app.dataframe[0].value) == 1_000
 
 
 def test_a_long_story_leaves_out_what_matters_least(open_page, cluster, stored):
