@@ -92,7 +92,7 @@ def test_a_task_with_many_facts_says_how_many_are_shown(open_page, cluster, stor
         task.write(cluster.a, c.WORKING, n or None, n + 1)
     stored()
     app = open_page(links.TASK, **task_query(task))
-    assert "showing 101 to 2,100 of 2,100 facts" in everything(app)
+    assert "showing 1,101 to 2,100 of 2,100 facts" in everything(app)
     assert any("showing facts 1,901 to 2,100 of 2,100" in text for text in texts(app))
     assert len(app.dataframe[0].value) == 1_000
 
