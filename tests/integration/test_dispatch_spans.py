@@ -525,13 +525,13 @@ async def test_what_we_send_ourselves_is_no_dispatch(monkeypatch: pytest.MonkeyP
     import requests
 
     enabled = []
-    original = requests.Session.post
+    original = requests.Session.send
 
-    def post(self, *args, **kwargs):
+    def send(self, *args, **kwargs):
         enabled.append(is_instrumentation_enabled())
         return original(self, *args, **kwargs)
 
-    monkeypatch.setattr(requests.Session, "post", post)
+    monkeypatch.setattr(requests.Session, "send", send)
 
     async def step(context):
         with a2a_fencing.dispatch("call", durable=True):
