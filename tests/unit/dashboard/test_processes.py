@@ -16,7 +16,8 @@ from a2a_fencing_dashboard.ports import free_port
 from a2a_fencing_dashboard.processes import ChildError, Supervisor
 
 HOST = "127.0.0.1"
-# A signal that comes right before accept() does not wake it: a moment later it has to look.
+# A signal that comes right before accept() does not wake it: a moment later it has to look. What the
+# signal raises while Python warns of a connection that nobody closed is swallowed: this one closes it.
 LISTEN = """
 import socket
 {first}
@@ -24,7 +25,7 @@ sock = socket.create_server(("127.0.0.1", {port}))
 sock.settimeout(0.1)
 while True:
     try:
-        sock.accept()
+        sock.accept()[0].close()
     except TimeoutError:
         pass
 """
