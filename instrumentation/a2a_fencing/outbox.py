@@ -13,8 +13,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 from opentelemetry.sdk.resources import Resource
@@ -129,14 +129,15 @@ class Outbox:
         """Keeps a finished span until it is sent."""
         if self._traces_url is None:
             return
-        waiting: bytes | ReadableSpan
+        events: Iterable[bytes] = ()
         if isinstance(span, LightSpan):
-            waiting = encode_span(span, span.events)
-        else:
-            events = self._events.pop(_span_id(span), ()) if self._events else ()
-            waiting = encode_span(span, events) if _is_ours(span) else span
-        if len(self._spans) < self._capacity:
-            self._spans.append(waiting)
+            events = span.events
+        elif self._events:
+            events = self._events.pop(_span_id(span), ())
+        if len(self._spans) >= self._capacity:
+            return  # not worth encoding
+        ours = isinstance(span, LightSpan) or _is_ours(span)
+        self._spans.append(encode_span(span, events) if ours else cast("ReadableSpan", span))
         self._awake()
 
     def flush(self, timeout_s: float = 5.0) -> bool:

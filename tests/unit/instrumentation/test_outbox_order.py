@@ -71,3 +71,18 @@ def test_a_fact_that_cannot_be_encoded_is_lost_alone(odd: dict[str, Any]) -> Non
             outbox.take_fact(fact, None)
     assert (outbox.lost, len(outbox._facts)) == (1, 2)
     outbox.close()
+
+
+def test_spans_that_find_no_room_are_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endpoint that stands still must not cost the host more than its room."""
+    outbox = Outbox("http://x" + LOGS_PATH, "http://x" + TRACES_PATH, Resource({}), capacity=1)
+    monkeypatch.setattr(outbox, "_awake", lambda: None)
+    encoded: list[str] = []
+    monkeypatch.setattr(
+        "a2a_fencing.outbox.encode_span", lambda span, events: encoded.append(span.name) or b""
+    )
+    tracer = LightTracer(outbox.take_span)
+    for name in ("first", "second"):
+        tracer.start_span(name).end()
+    assert encoded == ["first"]
+    outbox.close()
