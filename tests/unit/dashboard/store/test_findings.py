@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from a2a_fencing import conventions as c
 from a2a_fencing.checker import Finding
-from a2a_fencing_dashboard.store import open_store
 from a2a_fencing_dashboard.store.protocol import Batch, FindingChange, FindingRow, Store, Window
 from support.tale import Tale
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = open_store(f"sqlite:///{tmp_path}/facts.db")
-    yield store
-    store.close()
 
 
 @pytest.fixture
