@@ -29,6 +29,7 @@ _CONFIG: Final[Mapping[str, Any]] = {
     "server.runOnSave": False,
     "browser.gatherUsageStats": False,
     "runner.magicEnabled": False,
+    "runner.postScriptGC": False,
     "client.toolbarMode": "minimal",
     "client.showErrorLinks": False,
     "logger.hideWelcomeMessage": True,
