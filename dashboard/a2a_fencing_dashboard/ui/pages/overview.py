@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.store.protocol import FindingRow, Overview
 from a2a_fencing_dashboard.ui import frames, palette, parts, scope, words
 from a2a_fencing_dashboard.ui.charts.rates import rates
+from a2a_fencing_dashboard.ui.kept import kept
 from a2a_fencing_dashboard.ui.parts import Figure
 from a2a_fencing_dashboard.ui.queries import is_silent
 from a2a_fencing_dashboard.ui.verdict import judge
@@ -134,11 +136,18 @@ def _in_order(numbers: Mapping[str, int], usual: Sequence[str]) -> list[tuple[st
 def _rates(view: View) -> None:
     parts.heading("Rates")
     buckets = scope.buckets(view.window, view.replicas, view.now, ended=view.ended)
-    points = view.queries.series(view.at, view.window, buckets.step)
+    counted = view.queries.series(view.at, view.window, buckets.step)
+    # Without the bucket that is still being filled, which would make each refresh another chart.
+    points = tuple(point for point in counted if point.bucket_unix_s in buckets)
     names = view.names_apart
-    replicas = [(row.replica, names[row.replica]) for row in view.replicas]
+    replicas = tuple((row.replica, names[row.replica]) for row in view.replicas)
+    shows = points, replicas, buckets, view.zone
+    kept("rates", shows, lambda: _chart(rates(*shows)))
+
+
+def _chart(figure: go.Figure) -> None:
     st.plotly_chart(
-        rates(points, replicas, buckets, view.zone),
+        figure,
         key="rates",
         config=parts.CHART,
         alt="Rates of writes, conflicts, rejections, drops and violations over time, a line per replica",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -25,6 +25,7 @@ from a2a_fencing_dashboard.ui import (
 )
 from a2a_fencing_dashboard.ui.charts.schedule import Schedule, focus, part
 from a2a_fencing_dashboard.ui.charts.timeline import timeline
+from a2a_fencing_dashboard.ui.kept import kept
 from a2a_fencing_dashboard.ui.offences import offences as offences_of
 from a2a_fencing_dashboard.ui.queries import TaskView
 from a2a_fencing_dashboard.ui.view import View, current
@@ -194,7 +195,11 @@ def _drawn(view: View, task: TaskView, ordered: Schedule) -> None:
             "To scale", key="scale", bind="query-params", help="Draw idle time as long as it was"
         )
     clicked = st.plotly_chart(
-        timeline(part(ordered, start, end), offences, view.names, scaled=scaled),
+        kept(
+            "timeline",
+            (_shown(view, task, offences), scaled),
+            lambda: timeline(part(ordered, start, end), offences, view.names, scaled=scaled),
+        ),
         key="timeline",
         on_select="rerun",
         selection_mode="points",
@@ -215,12 +220,34 @@ def _drawn(view: View, task: TaskView, ordered: Schedule) -> None:
             detail.fact(view, fact, place)
 
 
+def _shown(view: View, task: TaskView, offences: Mapping[str, tuple[str, ...]]) -> Hashable:
+    """What decides how a task's facts look; of those, there can only be more."""
+    return (
+        view.settings,
+        task.row.key,
+        task.row.facts,
+        tuple(offences.items()),
+        tuple(view.names.items()),
+    )
+
+
 def _facts(view: View, task: TaskView, ordered: Schedule) -> None:
     parts.heading("Facts")
     offences = _offences(task, ordered)
     start, end = focus(ordered, offences, _LISTED)
+
+    def draw() -> None:
+        _table(view, ordered, offences, range(start, end))
+
+    kept("facts", _shown(view, task, offences), draw)
+    parts.showing(start, end - start, len(ordered.facts), "fact")
+
+
+def _table(
+    view: View, ordered: Schedule, offences: Mapping[str, tuple[str, ...]], places: range
+) -> None:
     first = ordered.times[0] if ordered.times else 0
-    rows = [(i + 1, ordered.facts[i], ordered.times[i] - first) for i in range(start, end)]
+    rows = [(i + 1, ordered.facts[i], ordered.times[i] - first) for i in places]
     jaeger = view.settings.jaeger_url
     trace_url = partial(links.trace_url, jaeger) if jaeger else None
     broken = {fact_id: words.gravest(rules) for fact_id, rules in offences.items()}
@@ -233,7 +260,6 @@ def _facts(view: View, task: TaskView, ordered: Schedule) -> None:
         column_config=_FACT_COLUMNS,
         placeholder="",
     )
-    parts.showing(start, len(rows), len(ordered.facts), "fact")
 
 
 def _spans(view: View, task: TaskView, ordered: Schedule) -> None:
