@@ -14,6 +14,7 @@ import streamlit as st
 from a2a_fencing_dashboard.store import StoreError, open_store
 from a2a_fencing_dashboard.store.protocol import Window
 from a2a_fencing_dashboard.ui import links, live, parts, scope, sources, view
+from a2a_fencing_dashboard.ui.ending import ENDED
 from a2a_fencing_dashboard.ui.pages import alerts, files, overview, runs, task, tasks
 from a2a_fencing_dashboard.ui.queries import Queries, is_silent
 from a2a_fencing_dashboard.ui.scope import Scope
@@ -86,6 +87,8 @@ def main() -> None:
     except StoreError as error:
         parts.unreadable(error)
     except Exception as error:
+        if ENDED.is_set():
+            return
         if repr(error) not in _told:  # once, though each refresh tries again
             _told.append(repr(error))
             _logger.exception("a page could not be drawn")

@@ -13,6 +13,7 @@ from starlette.middleware import Middleware
 
 from a2a_fencing_dashboard.garbage import spare_the_collector
 from a2a_fencing_dashboard.ui.access import TokenGate
+from a2a_fencing_dashboard.ui.ending import ENDED
 from a2a_fencing_dashboard.ui.hangup import QuietHangup
 from a2a_fencing_dashboard.ui.settings import Settings
 
@@ -89,4 +90,7 @@ def serve(
         # Pages of other sites cannot reach a dashboard on this machine through a name of their own.
         config["server.allowedHosts"] = list(_LOOPBACK)
     spare_the_collector(*_COLLECTED_AFTER)
-    app.run(config=config)
+    try:
+        app.run(config=config)
+    finally:
+        ENDED.set()

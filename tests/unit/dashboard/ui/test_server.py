@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -36,6 +37,7 @@ def start(monkeypatch):
     monkeypatch.setattr(server.st, "App", make)
     monkeypatch.setattr(server.os, "environ", environment)
     monkeypatch.setattr(server, "spare_the_collector", lambda *after: None)
+    monkeypatch.setattr(server, "ENDED", Event())
     monkeypatch.setattr(sys, "argv", ["a2a-fencing", "dashboard", "--token", "s3cret"])
 
     def started(*args, **kwargs):
@@ -77,6 +79,18 @@ def test_pages_learn_what_they_need_and_nothing_else(start):
     assert Settings.from_environment(environment) == Settings("sqlite:///x.db", "http://jaeger:16686")
     assert "s3cret" not in repr(environment)
     assert sys.argv == ["a2a-fencing"]
+
+
+def test_pages_learn_that_it_ends(start, monkeypatch):
+    monkeypatch.setattr(App, "run", ended_by_a_signal)
+    with pytest.raises(SystemExit):
+        start("sqlite:///x.db")
+    assert server.ENDED.is_set()
+
+
+def ended_by_a_signal(app, *, config):
+    assert not server.ENDED.is_set()
+    sys.exit(0)
 
 
 @pytest.mark.parametrize(
