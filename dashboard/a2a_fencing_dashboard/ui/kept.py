@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 
 import streamlit as st
 
-_MOST: Final = 16
+_MOST: Final = 32
 """Things that are kept; a long table is half a megabyte."""
 
 _Made = TypeVar("_Made")

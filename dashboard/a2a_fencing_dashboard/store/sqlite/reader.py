@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from queue import Empty, SimpleQueue
+from queue import Empty, LifoQueue
 from typing import Any, Final
 
 from a2a_fencing import conventions as c
@@ -37,6 +37,10 @@ from a2a_fencing_dashboard.store.sqlite.schema import connect
 SILENT_AFTER: Final = 3
 """Heartbeat intervals without a fact after which a replica's executions are no longer counted."""
 
+_CACHE_KIB: Final = 8_192
+"""Pages that a connection keeps. Each commit of another one makes it forget them, so that more are of no
+use while facts arrive; and there is a connection for each thread that reads at the same time."""
+
 _CHANGES: Final = "SELECT count FROM commits UNION ALL SELECT count FROM note_changes"
 
 
@@ -47,7 +51,8 @@ class Reader:
         """Reads the store at `path`; `clock` gives ns since 1970."""
         self._path = path
         self._clock = clock
-        self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        # The last one that was used comes first: as few as possible hold pages.
+        self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
 
     def data_version(self) -> int:
         """Grows with each commit that changed anything; pages redraw only then."""
@@ -259,6 +264,7 @@ class Reader:
             except Empty:
                 db = connect(self._path)
                 db.execute("PRAGMA query_only = 1")
+                db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             db.execute("BEGIN")
             try:
                 yield db
