@@ -11,6 +11,7 @@ from typing import Any, Final
 import streamlit as st
 from starlette.middleware import Middleware
 
+from a2a_fencing_dashboard.arenas import share_arenas
 from a2a_fencing_dashboard.garbage import spare_the_collector
 from a2a_fencing_dashboard.ui.access import TokenGate
 from a2a_fencing_dashboard.ui.ending import ENDED
@@ -21,6 +22,9 @@ _SCRIPT: Final = Path(__file__).parent.resolve() / "entry" / "dashboard.py"
 
 _COLLECTED_AFTER: Final = 20_000, 20, 20
 """As `spare_the_collector` takes it; sessions leave cycles behind, so that not all may wait for long."""
+
+_ARENAS: Final = 2
+"""As `share_arenas` takes it."""
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
@@ -89,6 +93,7 @@ def serve(
     if host in _LOOPBACK:
         # Pages of other sites cannot reach a dashboard on this machine through a name of their own.
         config["server.allowedHosts"] = list(_LOOPBACK)
+    share_arenas(_ARENAS)
     spare_the_collector(*_COLLECTED_AFTER)
     try:
         app.run(config=config)

@@ -37,6 +37,7 @@ def start(monkeypatch):
     monkeypatch.setattr(server.st, "App", make)
     monkeypatch.setattr(server.os, "environ", environment)
     monkeypatch.setattr(server, "spare_the_collector", lambda *after: None)
+    monkeypatch.setattr(server, "share_arenas", lambda most: None)
     monkeypatch.setattr(server, "ENDED", Event())
     monkeypatch.setattr(sys, "argv", ["a2a-fencing", "dashboard", "--token", "s3cret"])
 
