@@ -13,8 +13,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 from opentelemetry.sdk.resources import Resource
@@ -123,22 +123,24 @@ class Outbox:
                 self._events[span_id] = [event]
             else:
                 events.append(event)
-        self._awake()
+        self._start()
+        if len(self._facts) >= BATCH and not self._wake.is_set():
+            self._wake.set()
 
-    def take_span(self, span: ReadableSpan | LightSpan) -> None:
-        """Keeps a finished span until it is sent."""
+    def take_light_span(self, span: LightSpan) -> None:
+        """Keeps a finished span of ours until it is sent, behind the facts that it recorded."""
+        if self._traces_url is not None and len(self._spans) < self._capacity:
+            self._spans.append(encode_span(span, span.events))
+            self._start()
+
+    def take_span(self, span: ReadableSpan) -> None:
+        """Keeps a finished span of the SDK's until it is sent."""
         if self._traces_url is None:
             return
-        events: Iterable[bytes] = ()
-        if isinstance(span, LightSpan):
-            events = span.events
-        elif self._events:
-            events = self._events.pop(_span_id(span), ())
-        if len(self._spans) >= self._capacity:
-            return  # not worth encoding
-        ours = isinstance(span, LightSpan) or _is_ours(span)
-        self._spans.append(encode_span(span, events) if ours else cast("ReadableSpan", span))
-        self._awake()
+        events = self._events.pop(_span_id(span), ()) if self._events else ()
+        if len(self._spans) < self._capacity:
+            self._spans.append(encode_span(span, events) if _is_ours(span) else span)
+            self._start()
 
     def flush(self, timeout_s: float = 5.0) -> bool:
         """Waits until all that was taken so far is acknowledged; False when that takes too long."""
@@ -192,13 +194,9 @@ class Outbox:
         self._thread.join(timeout_s)
         self._delivery.close()
 
-    def _awake(self) -> None:
-        if self._thread is None:
-            self._start()
-        elif len(self._facts) >= BATCH and not self._wake.is_set():
-            self._wake.set()
-
     def _start(self) -> None:
+        if self._thread is not None:
+            return
         with self._starting:
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(target=self._run, name="a2a-fencing-outbox", daemon=True)

@@ -124,7 +124,7 @@ def build(replica: Replica, endpoint: str | None) -> Pipeline:
             outbox is not None
             and os.environ.get("OTEL_TRACES_SAMPLER", _FOLLOWS_PARENT) == _FOLLOWS_PARENT
         ):
-            tracer = LightTracer(outbox.take_span)
+            tracer = LightTracer(outbox.take_light_span)
     else:
         sinks.append(span_event_sink)
         description.append("spans: the application's TracerProvider")

@@ -23,7 +23,9 @@ from opentelemetry.util.types import Attributes, AttributeValue
 from a2a_fencing import conventions as c
 
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
-_UNSET = Status(StatusCode.UNSET)
+UNSET = Status(StatusCode.UNSET)
+"""What a span has that nothing was said of; compared by identity, as asking an enum costs more."""
+
 _SCOPE = InstrumentationScope(c.SCOPE)
 
 
@@ -73,7 +75,7 @@ class LightSpan(Span):
         self.attributes: dict[str, AttributeValue] = dict(attributes) if attributes else {}
         self.start_time = start_time
         self.end_time: int | None = None
-        self.status = _UNSET
+        self.status = UNSET
         self.events: list[bytes] = []
         self._context: SpanContext | None = None
         self._on_end = on_end

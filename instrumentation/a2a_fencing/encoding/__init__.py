@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from struct import Struct
 from typing import Final
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
@@ -27,23 +28,28 @@ from opentelemetry.trace import StatusCode, TraceFlags
 
 from a2a_fencing import conventions as c
 from a2a_fencing.encoding.attributes import attribute, fields_of, severity
-from a2a_fencing.encoding.wire import any_value, fixed, framed, tag, varint
+from a2a_fencing.encoding.wire import any_value, fixed, framed, length, tag, varint
 from a2a_fencing.facts import Fact
-from a2a_fencing.spans import LightSpan
+from a2a_fencing.spans import UNSET, LightSpan
 
 _CACHED = 8192
 
 
 def encode_fact(fact: Fact) -> tuple[bytes, bytes]:
     """A fact as it stands in a request: as log event, and as event of the span that records it."""
-    time = fact.time_unix_nano.to_bytes(8, "little")
-    traced = b""
-    if fact.trace_id is not None and fact.span_id is not None:
-        traced = _LOG_TRACE + bytes.fromhex(fact.trace_id) + _LOG_SPAN + bytes.fromhex(fact.span_id)
+    time = fact.time_unix_nano
     log, event = fields_of(fact)
+    if fact.trace_id is None or fact.span_id is None:
+        head = _LOG_HEAD.pack(_LOG_TIME, time, _LOG_OBSERVED, time)
+    else:
+        trace_id, span_id = bytes.fromhex(fact.trace_id), bytes.fromhex(fact.span_id)
+        head = _TRACED_LOG_HEAD.pack(
+            _LOG_TIME, time, _LOG_OBSERVED, time, _LOG_TRACE, trace_id, _LOG_SPAN, span_id
+        )
+    event_head = _EVENT_HEAD.pack(_EVENT_TIME, time)
     return (
-        framed(_LOG_RECORDS, _LOG_TIME + time + _LOG_OBSERVED + time + traced + log),
-        framed(_EVENTS, _EVENT_TIME + time + event),
+        b"".join((_LOG_RECORDS, length(len(head) + len(log)), head, log)),
+        b"".join((_EVENTS, length(len(event_head) + len(event)), event_head, event)),
     )
 
 
@@ -81,23 +87,17 @@ _STATUS: Final = {
 def _span(span: ReadableSpan | LightSpan, events: Iterable[bytes]) -> bytes:
     if isinstance(span, LightSpan):
         trace_id, span_id, flags = span.trace_id, span.span_id, TraceFlags.SAMPLED
-        rest = span.status.status_code is not StatusCode.UNSET
+        rest = span.status is not UNSET
     else:
         context = span.get_span_context()
         assert context is not None
         trace_id, span_id, flags = context.trace_id, context.span_id, int(context.trace_flags)
         rest = True
-    parts = [
-        _SPAN_TRACE,
-        trace_id.to_bytes(16, "big"),
-        _SPAN_ID,
-        span_id.to_bytes(8, "big"),
-        _SPAN_START,
-        (span.start_time or 0).to_bytes(8, "little"),
-        _SPAN_END,
-        (span.end_time or 0).to_bytes(8, "little"),
-        _span_kind(span.name, flags),
-    ]
+    head = _SPAN_HEAD.pack(
+        _SPAN_TRACE, trace_id.to_bytes(16, "big"), _SPAN_ID, span_id.to_bytes(8, "big"),
+        _SPAN_START, span.start_time or 0, _SPAN_END, span.end_time or 0,
+    )  # fmt: skip
+    parts = [head, _span_kind(span.name, flags)]
     if span.parent is not None:
         parts += _SPAN_PARENT, span.parent.span_id.to_bytes(8, "big")
     if rest:
@@ -155,6 +155,12 @@ _SPAN_ID: Final = tag(SpanMessage, "span_id") + varint(8)
 _SPAN_PARENT: Final = tag(SpanMessage, "parent_span_id") + varint(8)
 _SPAN_START: Final = fixed(SpanMessage, "start_time_unix_nano")
 _SPAN_END: Final = fixed(SpanMessage, "end_time_unix_nano")
+
+# Tags and values of fixed size, as each record begins.
+_LOG_HEAD: Final = Struct("<cQcQ")
+_TRACED_LOG_HEAD: Final = Struct("<cQcQ2s16s2s8s")
+_EVENT_HEAD: Final = Struct("<cQ")
+_SPAN_HEAD: Final = Struct("<2s16s2s8scQcQ")
 
 # One framing serves both signals only because OTLP numbers these fields alike.
 assert tag(ExportTraceServiceRequest, "resource_spans") == _RESOURCE

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
@@ -43,8 +44,8 @@ _CLOSED: Final = (
     "rule",
     "error_type",
 )
-# Fields that all facts of a task have in common, but for the writer.
-_COMMON: Final = frozenset({"task", "writer", "context_id"})
+# Fields that all facts have in common which one writer records of a task.
+_COMMON: Final = frozenset({"task", "writer"})
 # Fields that no two facts have alike: keeping their encoding would be in vain.
 _UNIQUE: Final = frozenset({"duration_ns", "dispatch_id"})
 
@@ -64,43 +65,50 @@ def severity(fact: Fact) -> int:
 
 def fields_of(fact: Fact) -> Fields:
     """All but the times and the ids of the span."""
-    closed_log, closed_span = _closed(tuple(map(fact.__dict__.get, _CLOSED)))
+    values = fact.__dict__
+    shape = _shape(tuple(values))
+    closed_log, closed_span = _closed(shape, shape.closed(values))
     task = fact.task
     if task is None:
-        common_log, common_span = _common(None, None, None, 0, fact.writer, fact.context_id)
+        common_log, common_span = _common(None, None, None, 0, fact.writer)
     else:
         common_log, common_span = _common(
-            task.store, task.owner, task.task_id, task.incarnation, fact.writer, fact.context_id
+            task.store, task.owner, task.task_id, task.incarnation, fact.writer
         )
-    own = _own(fact)
+    own = [pair(_FACT_ID, fact.id)]
+    for name, key, encode in shape.own:
+        value = values[name]
+        if value is not None:
+            own.append(encode(key, value))
     return (
         closed_log + common_log + _LOG + _LOG.join(own),
         closed_span + common_span + _SPAN + _SPAN.join(own),
     )
 
 
-def _own(fact: Fact) -> list[bytes]:
-    """The attributes that are this fact's own."""
-    values = fact.__dict__
-    pairs = [pair(_FACT_ID, fact.id)]
-    for name, key, keep in _open_among(tuple(values)):
-        value = values[name]
-        if value is not None:
-            pairs.append(_kept(key, value) if keep else pair(key, value))
-    return pairs
+class _Shape:
+    """Which fields a fact has, and so what is to be done to encode it: the same for all facts that are
+    made in one place.
 
-
-@lru_cache(_SHAPES)
-def _open_among(names: tuple[str, ...]) -> tuple[tuple[str, bytes, bool], ...]:
-    """Those of a fact's fields that are its own, with key and whether the encoding is worth keeping.
-
-    Facts that are made in one place have the same fields.
+    Attributes:
+        names: Its fields that come from small sets.
+        closed: Takes the values of these from a fact's fields.
+        own: Its fields that are its own, with key and encoder.
     """
-    return tuple((name, *_OPEN[name]) for name in names if name in _OPEN)
 
+    __slots__ = ("closed", "names", "own")
+
+    def __init__(self, fields: tuple[str, ...]) -> None:
+        self.names = tuple(name for name in _CLOSED if name in fields)
+        # One name alone would be taken as a value, not as a tuple of one.
+        self.closed = itemgetter(*self.names, "kind")
+        self.own = tuple((name, *_OPEN[name]) for name in fields if name in _OPEN)
+
+
+_shape: Final = lru_cache(_SHAPES)(_Shape)
 
 _kept: Final = lru_cache(_COMBINATIONS, typed=True)(pair)
-"""`pair` for what repeats: versions, tokens, the execution that a dispatch belongs to."""
+"""`pair` for what repeats: contexts, versions, tokens, the execution that a dispatch belongs to."""
 
 
 @lru_cache(_TASKS)
@@ -110,21 +118,21 @@ def _common(
     task_id: str | None,
     incarnation: int,
     writer: str | None,
-    context_id: str | None,
 ) -> Fields:
     """The attributes that say which task it is, in which store, for whom and by which writer."""
     task = None
     if store is not None and owner is not None and task_id is not None:
         task = TaskKey(store, owner, task_id, incarnation)
-    return _tagged(_pairs({"task": task, "writer": writer, "context_id": context_id}))
+    return _tagged(_pairs({"task": task, "writer": writer}))
 
 
 @lru_cache(_COMBINATIONS)
-def _closed(values: tuple[Any, ...]) -> Fields:
+def _closed(shape: _Shape, values: tuple[Any, ...]) -> Fields:
     """What kind of event it is, and the attributes from closed sets."""
-    fields = dict(zip(_CLOSED, values, strict=True))
-    name = c.event_name(fields["kind"])
-    number: Any = _severity(fields["kind"], fields["outcome"])
+    fields = dict(zip(shape.names, values, strict=False))
+    kind = fields["kind"]
+    name = c.event_name(kind)
+    number: Any = _severity(kind, fields.get("outcome"))
     log, span = _tagged(_pairs(fields))
     return (
         LogRecord(severity_number=number, event_name=name).SerializeToString() + log,
@@ -168,8 +176,8 @@ _VALUE: Final = tag(KeyValue, "value")
 
 _FACT_ID: Final = key_of(facts.FACT_ID)
 _OPEN: Final = {
-    name: (key_of(attribute_name), name not in _UNIQUE)
+    name: (key_of(attribute_name), pair if name in _UNIQUE else _kept)
     for name, (attribute_name, _) in facts.ATTRIBUTES.items()
     if name not in _CLOSED and name not in _COMMON
 }
-"""Serialized key and whether the encoding is worth keeping, by field of a fact."""
+"""Serialized key and encoder, by field of a fact."""

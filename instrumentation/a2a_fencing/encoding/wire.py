@@ -27,13 +27,16 @@ def fixed(message: type, field: str) -> bytes:
 
 def varint(value: int) -> bytes:
     """A number, seven bits a byte, the low ones first."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    if value <= 0x7F:
+        return _BYTE[value]
+    if value <= 0x3FFF:
+        return _BYTE[value & 0x7F | 0x80] + _BYTE[value >> 7]
+    # Of a duration in ns, the upper part repeats.
+    return _BYTE[value & 0x7F | 0x80] + _BYTE[value >> 7 & 0x7F | 0x80] + length(value >> 14)
 
+
+_BYTE: Final = tuple(bytes((value,)) for value in range(256))
+"""Made once, as making one costs more than all else that a number takes."""
 
 length: Final = lru_cache(1 << 12)(varint)
 """`varint` for what repeats, as the lengths of messages do."""
@@ -43,13 +46,31 @@ def pair(key: bytes, value: AttributeValue) -> bytes:
     """A KeyValue behind its length; `key` is what `key_of` gives."""
     if type(value) is str:  # the two kinds that every fact has are put together here
         text = value.encode()
-        content = _STRING + length(len(text)) + text
-    elif type(value) is int and 0 <= value <= _LAST_INT:
-        content = _INTEGER + varint(value)
-    else:
-        content = bytes(any_value(value).SerializeToString())
-    body = key + length(len(content)) + content
-    return length(len(body)) + body
+        return _string_head(key, len(text)) + text
+    if type(value) is int and 0 <= value <= _LAST_INT:
+        number = varint(value)
+        return _number_head(key, len(number)) + number
+    content = bytes(any_value(value).SerializeToString())
+    return _head(key, len(content)) + content
+
+
+@lru_cache(1 << 12)
+def _string_head(key: bytes, size: int) -> bytes:
+    """What comes before a text of so many bytes."""
+    kind = _STRING + varint(size)
+    return _head(key, len(kind) + size) + kind
+
+
+@lru_cache(1 << 10)
+def _number_head(key: bytes, size: int) -> bytes:
+    """What comes before a number of so many bytes."""
+    return _head(key, len(_INTEGER) + size) + _INTEGER
+
+
+def _head(key: bytes, size: int) -> bytes:
+    """What comes before a value of so many bytes."""
+    before = key + varint(size)
+    return varint(len(before) + size) + before
 
 
 def any_value(value: AttributeValue) -> AnyValue:

@@ -82,24 +82,27 @@ class ConsumerHooks:
         if rec is None:
             return await wrapped(*args, **kwargs)
         event = args[0] if args else kwargs.get("event")
-        request = getattr(event, "request_context", None)
-        if request is not None:
-            self._turns[consumer] = scopes.turn_of(request)
         kind = event_kind(event)
+        if kind is None:  # the SDK's own: a message would look long for a field that it does not have
+            request = getattr(event, "request_context", None)
+            if request is not None:
+                self._turns[consumer] = scopes.turn_of(request)
         turn = self._turns.get(consumer)
-        scope = Scope(c.FROM_EXECUTOR, turn=turn, event=event if kind is not None else None)
+        scope = Scope(c.FROM_EXECUTOR, turn, event if kind is not None else None)
         scope.applied = not _TRIES_AGAIN
         if kind is not None and in_force().consumer and consumer in self._fenced:
             self._dropped(rec, consumer, scope, c.FENCED_BY_GUARD)
             # The SDK takes an event off its queue's account once it has been applied.
             consumer.active_task._event_queue_agent.task_done()
             return None
+        token = scopes.enter(scope)
         try:
-            with scopes.entered(scope):
-                result = await wrapped(*args, **kwargs)
+            result = await wrapped(*args, **kwargs)
         except ConcurrentTaskModificationError:
             self._dropped(rec, consumer, scope, c.STALE_EXECUTOR)
             raise
+        finally:
+            scopes.leave(token)
         if kind is not None and not scope.applied and self._sees_applying:
             # Refused, and what was reloaded is finished: the executor works for nothing.
             self._fenced.add(consumer)

@@ -66,9 +66,14 @@ class TaskMemory:
             before = known.get(version)
             if before is not None and before[0] == state and fact_id is None:
                 return  # a read that repeats what a write said keeps the write as evidence
-            known[version] = state, fact_id
-            if len(known) > _VERSIONS_PER_TASK:
-                del known[next(iter(known))]
+            _keep(known, version, state, fact_id)
+
+    def wrote(self, key: TaskKey, version: Version, state: str, fact_id: str) -> None:
+        """Records what a write left in the store, which decides one that was left open."""
+        with self._lock:
+            task = self._task(key)
+            task.unresolved = False
+            _keep(task.known, version, state, fact_id)
 
     def at(self, key: TaskKey, version: Version) -> Known | None:
         """What the store held at `version`, or None when this process does not know."""
@@ -121,3 +126,11 @@ class TaskMemory:
         else:
             self._tasks.move_to_end(name)
         return task
+
+
+def _keep(
+    known: dict[Version, tuple[str, str | None]], version: Version, state: str, fact_id: str | None
+) -> None:
+    known[version] = state, fact_id
+    if len(known) > _VERSIONS_PER_TASK:
+        del known[next(iter(known))]

@@ -10,7 +10,6 @@ from opentelemetry.trace import Span, Status, StatusCode
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
 from a2a_fencing.facts import Fact, TaskKey, Version
-from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.refusal import Attempt, Refusal, explain
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
@@ -58,8 +57,7 @@ class WriteOutcomes:
             versioned=False if version is None else None,
             **values,
         )
-        self._memory.saw(write.key, version, write.state, fact.id)
-        self._memory.resolve(write.key)
+        self._memory.wrote(write.key, version, write.state, fact.id)
         if write.turn is not None and write.turn.key == write.key:
             write.turn.version, write.turn.state = version, write.state
         if _left_terminal(fact):
@@ -132,10 +130,10 @@ class WriteOutcomes:
         except Exception as failure:
             internal_errors.report("after a failed save", failure)
 
-    def _record(self, rec: Recorder, write: Write, outcome: str, **values: Any) -> Fact:
-        scope = scopes.current()
+    def _record(
+        self, rec: Recorder, write: Write, outcome: str, attempt: int = 0, **values: Any
+    ) -> Fact:
         known = write.base_known
-        values.setdefault("attempt", write.attempt)
         return rec.record(
             c.WRITE,
             write.span,
@@ -146,7 +144,8 @@ class WriteOutcomes:
             base_version=write.base,
             base_state=known.state if known is not None else None,
             outcome=outcome,
-            origin=scope.origin if scope is not None else c.DIRECT,
+            origin=write.origin,
+            attempt=attempt or write.attempt,
             event_kind=event_kind(write.event),
             duration_ns=time.perf_counter_ns() - write.started_ns,
             **values,

@@ -75,11 +75,14 @@ class QueueHooks:
         except Exception as error:
             internal_errors.report("a new active task", error)
 
-    async def enqueue_event(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
-        """Around ``enqueue_event``, which returns normally although a closed queue drops the event.
+    def enqueue_event(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Awaitable[Any]:
+        """Around ``enqueue_event``, which returns normally although a closed queue drops the event."""
+        if queue in self._agent_queues:
+            return self._enqueue(wrapped, queue, args, kwargs)
+        return wrapped(*args, **kwargs)
 
-        It may close while the event waits for room.
-        """
+    async def _enqueue(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
+        """An agent's queue may close while the event waits for room."""
         result = await wrapped(*args, **kwargs)
         if _is_closed(queue):
             event = args[0] if args else kwargs.get("event")

@@ -176,6 +176,7 @@ class StoreHooks:
             base=base,
             base_known=self._memory.at(key, base),
             event=event,
+            origin=scope.origin if scope is not None else c.DIRECT,
             turn=turn if turn is not None else scopes.turn_in(),
             span=rec.tracer.start_span(
                 c.SPAN_SAVE,
@@ -204,8 +205,11 @@ class StoreHooks:
         rec = recorder.active()
         if rec is None or is_inside_store():
             return await wrapped(*args, **kwargs)
-        with inside_store():
+        token = writes.enter_store()
+        try:
             stored = await wrapped(*args, **kwargs)
+        finally:
+            writes.leave_store(token)
         try:
             if stored is not None:
                 self._saw(rec, store, stored, args, kwargs)

@@ -37,6 +37,7 @@ class Write:
         base: Version it was derived from.
         base_known: What the store held at that version, if this process knows.
         event: The event behind it, or None.
+        origin: Who caused it (`conventions.WRITE_ORIGINS`).
         turn: The turn it is done for, or None.
         span: Records it.
 
@@ -59,6 +60,7 @@ class Write:
         "inner_error",
         "key",
         "open_try",
+        "origin",
         "outer_calls",
         "span",
         "started_ns",
@@ -84,6 +86,7 @@ class Write:
         base: Version,
         base_known: Known | None,
         event: Any,
+        origin: str,
         turn: Turn | None,
         span: Span,
     ) -> None:
@@ -96,6 +99,7 @@ class Write:
         self.base = base
         self.base_known = base_known
         self.event = event
+        self.origin = origin
         self.turn = turn
         self.span = span
         self.started_ns = time.perf_counter_ns()
@@ -170,11 +174,21 @@ def is_inside_store() -> bool:
     return _inside.get()
 
 
+def enter_store() -> Token[bool]:
+    """Marks a call into a store until `leave_store` gets what this returns."""
+    return _inside.set(True)
+
+
+def leave_store(token: Token[bool]) -> None:
+    """Ends a call into a store."""
+    restore(_inside, token)
+
+
 @contextmanager
 def inside_store() -> Iterator[None]:
     """Marks a call into a store, or a read of our own, while the block runs."""
-    token = _inside.set(True)
+    token = enter_store()
     try:
         yield
     finally:
-        restore(_inside, token)
+        leave_store(token)

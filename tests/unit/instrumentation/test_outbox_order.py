@@ -16,8 +16,8 @@ from a2a_fencing.spans import LightTracer
 
 def test_spans_go_behind_their_facts_and_what_comes_meanwhile_waits(monkeypatch) -> None:
     outbox = Outbox("http://x" + LOGS_PATH, "http://x" + TRACES_PATH, Resource({}))
-    monkeypatch.setattr(outbox, "_awake", lambda: None)
-    tracer = LightTracer(outbox.take_span)
+    monkeypatch.setattr(outbox, "_start", lambda: None)
+    tracer = LightTracer(outbox.take_light_span)
     sent: list[str] = []
 
     def deliver(url: str, body: bytes) -> bool:
@@ -43,8 +43,8 @@ def test_spans_go_behind_their_facts_and_what_comes_meanwhile_waits(monkeypatch)
 def test_sending_goes_on_while_facts_or_spans_are_a_batch_behind(monkeypatch) -> None:
     """Spans have no facts of their own where an application's pipeline takes these."""
     outbox = Outbox(None, "http://x" + TRACES_PATH, Resource({}))
-    monkeypatch.setattr(outbox, "_awake", lambda: None)
-    tracer = LightTracer(outbox.take_span)
+    monkeypatch.setattr(outbox, "_start", lambda: None)
+    tracer = LightTracer(outbox.take_light_span)
     sent: list[str] = []
 
     def deliver(url: str, body: bytes) -> bool:
@@ -64,7 +64,7 @@ def test_sending_goes_on_while_facts_or_spans_are_a_batch_behind(monkeypatch) ->
 )
 def test_a_fact_that_cannot_be_encoded_is_lost_alone(odd: dict[str, Any]) -> None:
     outbox = Outbox("http://x" + LOGS_PATH, "http://x" + TRACES_PATH, Resource({}))
-    outbox._awake = lambda: None  # type: ignore[method-assign]
+    outbox._start = lambda: None  # type: ignore[method-assign]
     for n, values in enumerate(({}, odd, {}), 1):
         fact = Fact(id=f"r:{n}", kind=c.WRITE, time_unix_nano=n, replica="r", **values)
         with contextlib.suppress(Exception):
@@ -76,12 +76,12 @@ def test_a_fact_that_cannot_be_encoded_is_lost_alone(odd: dict[str, Any]) -> Non
 def test_spans_that_find_no_room_are_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """An endpoint that stands still must not cost the host more than its room."""
     outbox = Outbox("http://x" + LOGS_PATH, "http://x" + TRACES_PATH, Resource({}), capacity=1)
-    monkeypatch.setattr(outbox, "_awake", lambda: None)
+    monkeypatch.setattr(outbox, "_start", lambda: None)
     encoded: list[str] = []
     monkeypatch.setattr(
         "a2a_fencing.outbox.encode_span", lambda span, events: encoded.append(span.name) or b""
     )
-    tracer = LightTracer(outbox.take_span)
+    tracer = LightTracer(outbox.take_light_span)
     for name in ("first", "second"):
         tracer.start_span(name).end()
     assert encoded == ["first"]
