@@ -64,6 +64,7 @@ async def run(mode: str, dsn: str, tasks: int, endpoint: str) -> None:
     if mode in (FENCED, GUARDED):
         import a2a_fencing
 
+        count_our_spans()
         a2a_fencing.instrument(endpoint=endpoint, guard=mode == GUARDED)
     engine = create_async_engine(dsn)
     store = VersionedDatabaseTaskStore(engine)
@@ -104,6 +105,20 @@ def count_statements(engine) -> list[None]:
 
 
 SPANS = 0
+
+
+def count_our_spans() -> None:
+    """Counts where they are encoded, which adds a step to nine spans a task."""
+    from a2a_fencing import outbox
+
+    encode = outbox.encode_span
+
+    def counted(span, events):
+        global SPANS
+        SPANS += 1
+        return encode(span, events)
+
+    outbox.encode_span = counted
 
 
 def trace_like_the_sdk() -> None:

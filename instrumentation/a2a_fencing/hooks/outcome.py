@@ -173,7 +173,7 @@ def record_read(
 
 def _version(result: Any) -> Version:
     """The version that a save returned; None from a store that keeps none."""
-    return version_of(result) if hasattr(result, "is_missing") else None
+    return version_of(result) if hasattr(type(result), "is_missing") else None
 
 
 def _left_terminal(fact: Fact) -> bool:

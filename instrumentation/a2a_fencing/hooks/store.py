@@ -182,7 +182,7 @@ class StoreHooks:
             span=rec.tracer.start_span(
                 c.SPAN_SAVE,
                 context=turn.context if turn is not None else None,
-                attributes={"a2a.task.id": task.id},
+                attributes={"a2a.task.id": key.task_id},
             ),
         )
 
