@@ -38,6 +38,7 @@ CALL = ServerCallContext()
 
 BEFORE_CLUSTER_MODE = {
     "VersionedTaskStore",
+    "EventConsumer._process_event_inner",
     "EventConsumer._write_failed_status",
     "DefaultRequestHandlerV2._cancel_remote",
 }

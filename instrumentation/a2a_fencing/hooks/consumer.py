@@ -23,6 +23,9 @@ from a2a_fencing.recorder import Recorder
 
 Method = Callable[..., Awaitable[Any]]
 
+# An SDK without cluster mode applies each event once: what does not raise is applied.
+_TRIES_AGAIN = hasattr(CasEventConsumer, "_process_event_inner")
+
 
 class ConsumerHooks:
     """What happens around a task's event consumer and its requests.
@@ -35,11 +38,15 @@ class ConsumerHooks:
         self._stores = stores
         self._turns: weakref.WeakKeyDictionary[Any, Turn] = weakref.WeakKeyDictionary()
         self._fenced: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._sees_applying = False
 
     def install(self, patches: Patches) -> list[str]:
         """Hooks consumer and active task; returns the targets this SDK does not have."""
+        # An SDK that applies events elsewhere cannot be seen to drop one.
+        self._sees_applying = hasattr(CasEventConsumer, "_process_event_inner")
         return patches.wrap_all(
             (CasEventConsumer, "EventConsumer", "_process_event", self.process_event),
+            (CasEventConsumer, "EventConsumer", "_process_event_inner", self.apply_event),
             (CasEventConsumer, "EventConsumer", "_handle_initial_task", self.initial_task),
             (CasEventConsumer, "EventConsumer", "_write_failed_status", self.write_failed),
             (ActiveTask, "ActiveTask", "enqueue_request", self.enqueue_request),
@@ -70,7 +77,7 @@ class ConsumerHooks:
         return await wrapped(*args, **kwargs)
 
     async def process_event(self, wrapped: Method, consumer: Any, args: Any, kwargs: Any) -> Any:
-        """Around one event, which the SDK drops when a refusal made it reload a task that is finished."""
+        """Around one event: what did not reach the store was dropped."""
         rec = recorder.active()
         if rec is None:
             return await wrapped(*args, **kwargs)
@@ -82,6 +89,7 @@ class ConsumerHooks:
                 self._turns[consumer] = scopes.turn_of(request)
         turn = self._turns.get(consumer)
         scope = Scope(c.FROM_EXECUTOR, turn, event if kind is not None else None)
+        scope.applied = not _TRIES_AGAIN
         if kind is not None and in_force().consumer and consumer in self._fenced:
             self._dropped(rec, consumer, scope, c.FENCED_BY_GUARD)
             # The SDK takes an event off its queue's account once it has been applied.
@@ -95,10 +103,23 @@ class ConsumerHooks:
             raise
         finally:
             scopes.leave(token)
-        if kind is not None and scope.finished:
+        if kind is not None and not scope.applied and self._sees_applying:
             # Refused, and what was reloaded is finished: the executor works for nothing.
             self._fenced.add(consumer)
             self._dropped(rec, consumer, scope, c.STALE_EXECUTOR)
+        return result
+
+    async def apply_event(self, wrapped: Method, consumer: Any, args: Any, kwargs: Any) -> Any:
+        """Around one try to apply an event; after a conflict the consumer reloads."""
+        scope = scopes.current()
+        if scope is None:
+            return await wrapped(*args, **kwargs)
+        try:
+            result = await wrapped(*args, **kwargs)
+        except ConcurrentTaskModificationError:
+            scope.read_as = c.RELOAD
+            raise
+        scope.applied = True
         return result
 
     async def initial_task(self, wrapped: Method, consumer: Any, args: Any, kwargs: Any) -> Any:

@@ -107,10 +107,10 @@ class Scope:
         event: The executor's event being applied, if one is.
         read_as: Origin to record the next read under, or None when reads decide nothing here.
         writes: Logical writes begun here.
-        finished: Whether what was reloaded after a refusal is finished, so that the event is dropped.
+        applied: Whether the event went all the way to store and readers.
     """
 
-    __slots__ = ("event", "finished", "origin", "read_as", "turn", "writes")
+    __slots__ = ("applied", "event", "origin", "read_as", "turn", "writes")
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Scope:
         self.event = event
         self.read_as = read_as
         self.writes = 0
-        self.finished = False
+        self.applied = False
 
 
 _TURN = otel_context.create_key("a2a-fencing-turn")

@@ -110,7 +110,6 @@ class StoreHooks:
         except ConcurrentTaskModificationError as error:
             if not guarded:
                 await self._outcomes.refused(rec, write, error)
-            _expect_reload()
             raise
         except BaseException as error:
             self._outcomes.failed(rec, write, error)
@@ -233,7 +232,6 @@ class StoreHooks:
         if origin is not None:
             if scope is not None:
                 scope.read_as = None
-                scope.finished = origin == c.RELOAD and state in c.TERMINAL_STATES
             span = scope.turn.span if scope is not None and scope.turn is not None else None
             record_read(rec, key, self.writer_of(rec, store), origin, version, state, span)
 
@@ -273,13 +271,6 @@ class StoreHooks:
             self._memory.deleted(key)
         except Exception as failure:
             internal_errors.report("after a deletion", failure)
-
-
-def _expect_reload() -> None:
-    """A refused event makes the SDK's consumer read the task again."""
-    scope = scopes.current()
-    if scope is not None and scope.origin == c.FROM_EXECUTOR:
-        scope.read_as = c.RELOAD
 
 
 async def _refuse(*args: Any, **kwargs: Any) -> None:
