@@ -39,7 +39,7 @@ def version_of(version: Any) -> Version:
     if version is None or version.is_missing:
         return None
     value = version._value
-    return value if type(value) is int or isinstance(value, str) else str(value)
+    return value if isinstance(value, (int, str)) else str(value)
 
 
 def event_kind(event: Any) -> str | None:
