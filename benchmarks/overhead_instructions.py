@@ -1,0 +1,95 @@
+"""What the instrumentation costs the host in instructions: `overhead.py` where CPU time is too noisy.
+
+The same tasks in the same modes, each in a process whose instructions valgrind counts, whatever else the
+machine does; what one task takes is the difference between few tasks and many. It does not see what the
+kernel does, nor that code which runs seldom waits for memory more often.
+
+    python benchmarks/overhead_instructions.py [--dsn DSN] [--few 40] [--many 240]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from overhead import BARE, FENCED, GUARDED, WRITES, receiver
+
+SLOWER = 28
+"""Times that tasks take as long under valgrind; facts then leave as much more seldom."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--dsn", help="async SQLAlchemy DSN; a SQLite file by default")
+    parser.add_argument("--few", type=int, default=40, help="tasks")
+    parser.add_argument("--many", type=int, default=240, help="tasks")
+    parser.add_argument("--modes", default=f"{BARE};{FENCED};{GUARDED}")
+    parser.add_argument(
+        "--child", nargs=4, metavar=("MODE", "DSN", "TASKS", "ENDPOINT"), help=argparse.SUPPRESS
+    )
+    arguments = parser.parse_args()
+    if arguments.child:
+        run(*arguments.child)
+    else:
+        compare(arguments)
+
+
+def run(mode: str, dsn: str, tasks: str, endpoint: str) -> None:
+    """The process that is measured."""
+    import asyncio
+
+    import overhead
+
+    from a2a_fencing import outbox, pipeline
+
+    pipeline.Outbox = partial(outbox.Outbox, interval_s=outbox._INTERVAL_S * SLOWER)
+    asyncio.run(overhead.run(mode, dsn, int(tasks), endpoint))
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    modes = arguments.modes.split(";")
+    sizes = arguments.few, arguments.many
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        receiver(folder) as endpoint,
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+    ):
+        counts = {
+            (mode, tasks): pool.submit(count, mode, arguments.dsn, tasks, endpoint, Path(folder))
+            for mode in modes
+            for tasks in sizes
+        }
+        print(f"{sizes[1] - sizes[0]} tasks, {WRITES} writes a task, {arguments.dsn or 'SQLite'}")
+        print(f"{'':20} {'million instructions/task':>26} {'to bare':>9}")
+        base = None
+        for mode in modes:
+            few, many = (counts[mode, tasks].result() for tasks in sizes)
+            each = (many - few) / (sizes[1] - sizes[0]) / 1e6
+            base = each if base is None else base
+            print(f"{mode:20} {each:26.2f} {(each / base - 1) * 100:+8.1f}%", flush=True)
+
+
+def count(mode: str, dsn: str | None, tasks: int, endpoint: str, folder: Path) -> int:
+    """Instructions of a process that runs so many tasks."""
+    dsn = dsn or f"sqlite+aiosqlite:///{folder}/{mode}-{tasks}.db"
+    done = subprocess.run(
+        ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
+         sys.executable, __file__, "--child", mode, dsn, str(tasks), endpoint],
+        input="go\n", capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"},
+    )  # fmt: skip
+    counted = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
+    if done.returncode or counted is None:
+        sys.exit(done.stderr)
+    return int(counted[1].replace(",", ""))
+
+
+if __name__ == "__main__":
+    main()
