@@ -123,15 +123,17 @@ class Outbox:
                 self._events[span_id] = [event]
             else:
                 events.append(event)
-        self._start()
-        if len(self._facts) >= BATCH and not self._wake.is_set():
+        if self._thread is None:
+            self._start()
+        elif len(self._facts) >= BATCH and not self._wake.is_set():
             self._wake.set()
 
     def take_light_span(self, span: LightSpan) -> None:
         """Keeps a finished span of ours until it is sent, behind the facts that it recorded."""
         if self._traces_url is not None and len(self._spans) < self._capacity:
             self._spans.append(encode_span(span, span.events))
-            self._start()
+            if self._thread is None:
+                self._start()
 
     def take_span(self, span: ReadableSpan) -> None:
         """Keeps a finished span of the SDK's until it is sent."""
@@ -140,7 +142,8 @@ class Outbox:
         events = self._events.pop(_span_id(span), ()) if self._events else ()
         if len(self._spans) < self._capacity:
             self._spans.append(encode_span(span, events) if _is_ours(span) else span)
-            self._start()
+            if self._thread is None:
+                self._start()
 
     def flush(self, timeout_s: float = 5.0) -> bool:
         """Waits until all that was taken so far is acknowledged; False when that takes too long."""
@@ -195,8 +198,6 @@ class Outbox:
         self._delivery.close()
 
     def _start(self) -> None:
-        if self._thread is not None:
-            return
         with self._starting:
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(target=self._run, name="a2a-fencing-outbox", daemon=True)

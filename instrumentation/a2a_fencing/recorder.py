@@ -67,6 +67,7 @@ class Recorder:
         self._last = 0
         self._clock = clock
         self._prefix = replica.id + ":"
+        self._writers: dict[int, str] = {}
 
     @property
     def last(self) -> int:
@@ -75,7 +76,10 @@ class Recorder:
 
     def writer(self, store_number: int) -> str:
         """The writer label of the process's k-th store object."""
-        return f"{self.replica.id}/{store_number}"
+        writer = self._writers.get(store_number)
+        if writer is None:
+            writer = self._writers[store_number] = f"{self.replica.id}/{store_number}"
+        return writer
 
     def record(self, kind: str, span: Span | None = None, /, **values: Any) -> Fact:
         """Makes a fact of this kind and sends it on.
@@ -99,7 +103,7 @@ class Recorder:
         if span is None and self.span_per_fact:
             span = own_span = self.tracer.start_span(kind)
         if type(span) is LightSpan:
-            values["trace_id"], values["span_id"] = span.trace_hex, f"{span.span_id:016x}"
+            values["trace_id"], values["span_id"] = span.trace_hex, span.span_bytes.hex()
         elif span is not None:
             context = span.get_span_context()
             if context.is_valid:

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from struct import Struct
 from typing import Any
 
 from opentelemetry import trace
@@ -27,13 +28,14 @@ UNSET = Status(StatusCode.UNSET)
 """What a span has that nothing was said of; compared by identity, as asking an enum costs more."""
 
 _SCOPE = InstrumentationScope(c.SCOPE)
+_ID = Struct(">Q")
 
 
 class LightSpan(Span):
     """A span that is handed on when it ends, readable like one of the SDK's.
 
     Attributes:
-        trace_id, span_id: Its ids.
+        trace_bytes, span_bytes: Its ids, as requests have them.
         trace_hex: The trace id as facts have it; it is the same in all spans of a trace.
         parent: What it is under, a span of ours or a span context; None for a root.
         events: The facts that it records, as they stand in a request.
@@ -47,11 +49,11 @@ class LightSpan(Span):
         "events",
         "name",
         "parent",
-        "span_id",
+        "span_bytes",
         "start_time",
         "status",
+        "trace_bytes",
         "trace_hex",
-        "trace_id",
     )
 
     links: Sequence[Link] = ()
@@ -60,7 +62,7 @@ class LightSpan(Span):
     def __init__(
         self,
         name: str,
-        trace_id: int,
+        trace_bytes: bytes,
         trace_hex: str,
         parent: LightSpan | SpanContext | None,
         attributes: Attributes,
@@ -68,9 +70,9 @@ class LightSpan(Span):
         on_end: Callable[[Any], None],
     ) -> None:
         self.name = name
-        self.trace_id = trace_id
+        self.trace_bytes = trace_bytes
         self.trace_hex = trace_hex
-        self.span_id = random.getrandbits(64)
+        self.span_bytes = _ID.pack(random.getrandbits(64))
         self.parent = parent
         self.attributes: dict[str, AttributeValue] = dict(attributes) if attributes else {}
         self.start_time = start_time
@@ -83,8 +85,14 @@ class LightSpan(Span):
     def get_span_context(self) -> SpanContext:
         """The ids of this span, made when somebody asks: few do, and they cost as much as the span."""
         if self._context is None:
-            self._context = SpanContext(self.trace_id, self.span_id, False, _SAMPLED)
+            trace_id = int.from_bytes(self.trace_bytes, "big")
+            self._context = SpanContext(trace_id, self.span_id, False, _SAMPLED)
         return self._context
+
+    @property
+    def span_id(self) -> int:
+        """Its own id."""
+        return int.from_bytes(self.span_bytes, "big")
 
     def is_recording(self) -> bool:
         """Whether it has not ended."""
@@ -151,7 +159,7 @@ class LightTracer(trace.Tracer):
         above = trace.get_current_span(context)
         if type(above) is LightSpan:
             return LightSpan(
-                name, above.trace_id, above.trace_hex, above, attributes, start, self._on_end
+                name, above.trace_bytes, above.trace_hex, above, attributes, start, self._on_end
             )
         parent: SpanContext | None = above.get_span_context()
         if parent is None or not parent.is_valid:
@@ -161,7 +169,8 @@ class LightTracer(trace.Tracer):
             if not parent.trace_flags & TraceFlags.SAMPLED:
                 # The request was not sampled where it began; facts travel as log events all the same.
                 return NonRecordingSpan(parent)
-        return LightSpan(name, trace_id, f"{trace_id:032x}", parent, attributes, start, self._on_end)
+        trace_bytes = trace_id.to_bytes(16, "big")
+        return LightSpan(name, trace_bytes, trace_bytes.hex(), parent, attributes, start, self._on_end)
 
     @contextmanager
     def start_as_current_span(  # type: ignore[override]

@@ -86,20 +86,23 @@ _STATUS: Final = {
 
 def _span(span: ReadableSpan | LightSpan, events: Iterable[bytes]) -> bytes:
     if isinstance(span, LightSpan):
-        trace_id, span_id, flags = span.trace_id, span.span_id, TraceFlags.SAMPLED
+        trace_id, span_id, flags = span.trace_bytes, span.span_bytes, TraceFlags.SAMPLED
         rest = span.status is not UNSET
     else:
         context = span.get_span_context()
         assert context is not None
-        trace_id, span_id, flags = context.trace_id, context.span_id, int(context.trace_flags)
+        trace_id, span_id = context.trace_id.to_bytes(16, "big"), _id(context.span_id)
+        flags = int(context.trace_flags)
         rest = True
     head = _SPAN_HEAD.pack(
-        _SPAN_TRACE, trace_id.to_bytes(16, "big"), _SPAN_ID, span_id.to_bytes(8, "big"),
+        _SPAN_TRACE, trace_id, _SPAN_ID, span_id,
         _SPAN_START, span.start_time or 0, _SPAN_END, span.end_time or 0,
     )  # fmt: skip
     parts = [head, _span_kind(span.name, flags)]
-    if span.parent is not None:
-        parts += _SPAN_PARENT, span.parent.span_id.to_bytes(8, "big")
+    parent = span.parent
+    if parent is not None:
+        above = parent.span_bytes if isinstance(parent, LightSpan) else _id(parent.span_id)
+        parts += _SPAN_PARENT, above
     if rest:
         parts.append(_span_rest(span))
     for key, value in (span.attributes or {}).items():
@@ -120,7 +123,7 @@ def _span_rest(span: ReadableSpan | LightSpan) -> bytes:
     for link in span.links:
         message.links.add(
             trace_id=link.context.trace_id.to_bytes(16, "big"),
-            span_id=link.context.span_id.to_bytes(8, "big"),
+            span_id=_id(link.context.span_id),
         )
     if span.status.status_code is not StatusCode.UNSET:
         message.status.code = _STATUS[span.status.status_code]
@@ -161,6 +164,9 @@ _LOG_HEAD: Final = Struct("<cQcQ")
 _TRACED_LOG_HEAD: Final = Struct("<cQcQ2s16s2s8s")
 _EVENT_HEAD: Final = Struct("<cQ")
 _SPAN_HEAD: Final = Struct("<2s16s2s8scQcQ")
+
+_id: Final = Struct(">Q").pack
+"""A span id, as requests have it."""
 
 # One framing serves both signals only because OTLP numbers these fields alike.
 assert tag(ExportTraceServiceRequest, "resource_spans") == _RESOURCE

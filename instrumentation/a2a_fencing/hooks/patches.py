@@ -31,7 +31,7 @@ _NO_METHODS = (
 
 
 class _Switch(list[None]):
-    """On while it holds something: wrapt asks before every call, and asking a list costs no Python."""
+    """On while it holds something: wrapt asks before every call, and to ask a list takes no call."""
 
 
 class _Bound(wrapt.BoundFunctionWrapper):  # type: ignore[type-arg]
@@ -82,7 +82,7 @@ class Patches:
             KeyError: `owner` defines no such method.
         """
         original = owner.__dict__[name]
-        ours = _Hook(original, wrapper, self._switch.__len__)  # type: ignore[arg-type]
+        ours = _Hook(original, wrapper, self._switch)  # type: ignore[arg-type]
         setattr(owner, name, ours)
         self._applied.append((owner, name, original, ours))
 
@@ -188,9 +188,7 @@ def _is_method(method: Any) -> bool:
 
 
 def _is_ours(method: Any) -> bool:
-    return isinstance(method, wrapt.FunctionWrapper) and isinstance(
-        getattr(method._self_enabled, "__self__", None), _Switch
-    )
+    return isinstance(method, wrapt.FunctionWrapper) and isinstance(method._self_enabled, _Switch)
 
 
 def _family(base: type) -> Iterator[type]:
