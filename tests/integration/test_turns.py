@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 from typing import Any
 
 import pytest
@@ -201,6 +202,8 @@ async def test_a_late_event_on_a_closed_queue_is_dropped_although_enqueue_return
             context, queue = queues[0]
             await queue.enqueue_event(status(context, "WORKING"))
             late.set()
+            assert inspect.iscoroutinefunction(queue.enqueue_event)
+        assert "enqueue_event" not in vars(queue)
         drops = history.of(c.DROPPED)[before:]
     assert [(d.reason, d.queue, d.state) for d in drops] == [(c.QUEUE_CLOSED, c.AGENT_QUEUE, c.WORKING)]
     assert before == 0

@@ -70,6 +70,7 @@ class Hooks:
     def remove(self) -> None:
         """Restores every patched attribute."""
         self._patches.undo()
+        self._queues.remove()
 
     def _adopt(self, active_task: Any) -> None:
         """Hooks the classes of an executor and a store that derive from no SDK class."""

@@ -10,6 +10,7 @@ import sys
 import types
 import weakref
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from a2a_fencing import conventions as c
@@ -24,6 +25,8 @@ Method = Callable[..., Awaitable[Any]]
 
 _DELIVER = "_deliver_to_sink"
 """The SDK's method that evicts."""
+
+_ENQUEUE = "enqueue_event"
 
 
 class _Owner(NamedTuple):
@@ -55,47 +58,60 @@ class QueueHooks:
         """Hooks active tasks and their queues; returns the targets this SDK does not have."""
         missing = patches.wrap_all(
             (ActiveTask, "ActiveTask", "__init__", self.new_active_task),
-            (EventQueueSource, "EventQueueSource", "enqueue_event", self.enqueue_event),
             (EventQueueSource, "EventQueueSource", "close", self.close),
             (EventQueueSource, "EventQueueSource", "tap", self.tap),
             (EventQueueSink, "EventQueueSink", "close", self.close_sink),
         )
-        if not hasattr(EventQueueSource, _DELIVER):
-            missing.append(f"EventQueueSource.{_DELIVER}")
+        for name in (_DELIVER, _ENQUEUE):
+            if not hasattr(EventQueueSource, name):
+                missing.append(f"EventQueueSource.{name}")
         return missing
+
+    def remove(self) -> None:
+        """Takes off what was put on queues that are still there."""
+        for queue in list(self._agent_queues):
+            ours = vars(queue).get(_ENQUEUE)
+            if isinstance(ours, partial) and ours.func == self._enqueue:
+                delattr(queue, _ENQUEUE)
 
     def new_active_task(self, wrapped: Any, active_task: Any, args: Any, kwargs: Any) -> None:
         """Around the construction of an ActiveTask."""
         wrapped(*args, **kwargs)
         try:
             owner = _Owner(active_task._task_manager, active_task.task_id)
-            self._agent_queues[active_task._event_queue_agent] = owner
+            queue = active_task._event_queue_agent
+            self._agent_queues[queue] = owner
             self._subscriber_queues[active_task._event_queue_subscribers] = owner
             self._adopt(active_task)
+            # On this queue and not in its class: half of the events pass subscribers' queues.
+            setattr(queue, _ENQUEUE, partial(self._enqueue, queue, getattr(queue, _ENQUEUE)))
         except Exception as error:
             internal_errors.report("a new active task", error)
 
-    def enqueue_event(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Awaitable[Any]:
-        """Around ``enqueue_event``, which returns normally although a closed queue drops the event."""
-        if queue in self._agent_queues:
-            return self._enqueue(wrapped, queue, args, kwargs)
-        return wrapped(*args, **kwargs)
+    async def _enqueue(self, queue: Any, wrapped: Method, *args: Any, **kwargs: Any) -> Any:
+        """Around ``enqueue_event``, which returns normally although a closed queue drops the event.
 
-    async def _enqueue(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
-        """An agent's queue may close while the event waits for room."""
+        It may close while the event waits for room.
+        """
         result = await wrapped(*args, **kwargs)
-        if _is_closed(queue):
-            event = args[0] if args else kwargs.get("event")
-            if not any(event is waiting for waiting in _waiting(queue._incoming_queue)):
-                self._dropped(self._agent_queues, queue, [event], c.QUEUE_CLOSED, c.AGENT_QUEUE)
+        try:
+            if _is_closed(queue):
+                event = args[0] if args else kwargs.get("event")
+                if not any(event is waiting for waiting in _waiting(queue._incoming_queue)):
+                    self._dropped(self._agent_queues, queue, [event], c.QUEUE_CLOSED, c.AGENT_QUEUE)
+        except Exception as error:
+            internal_errors.report("an event for an agent's queue", error)
         return result
 
     async def close(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
         """Around ``close``; a forced one discards what the consumer has not taken yet."""
         immediate = args[0] if args else kwargs.get("immediate", False)
         if immediate and queue in self._agent_queues:
-            waiting = [*_waiting(queue._incoming_queue), *_waiting(queue.queue)]
-            self._dropped(self._agent_queues, queue, waiting, c.DISCARDED_AT_CLOSE, c.AGENT_QUEUE)
+            try:
+                waiting = [*_waiting(queue._incoming_queue), *_waiting(queue.queue)]
+                self._dropped(self._agent_queues, queue, waiting, c.DISCARDED_AT_CLOSE, c.AGENT_QUEUE)
+            except Exception as error:
+                internal_errors.report("closing of an agent's queue", error)
         return await wrapped(*args, **kwargs)
 
     async def tap(self, wrapped: Method, queue: Any, args: Any, kwargs: Any) -> Any:
