@@ -141,7 +141,7 @@ def _line(look: _Looks, times: Any, counted: Counts | None, bucket_s: int, row: 
         "name": figure_text(look.name, 40),
         "legendgroup": look.replica,
         "showlegend": row == 0,
-        "hovertemplate": "%{y:.3~g}/s",
+        "hovertemplate": "%{y:,.3~r}/s",
     }
 
 
@@ -155,6 +155,11 @@ def _time_axis(row: int) -> dict[str, Any]:
     }
 
 
+def _rounded(rate: float) -> str:
+    """Three digits, and no powers of ten, which few read at a glance."""
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+
+
 def _scale(row: int, highest: float, bucket_s: int) -> dict[str, Any]:
     """An axis that says no more than its zero and its peak."""
     top = highest or 1 / bucket_s
@@ -164,7 +169,7 @@ def _scale(row: int, highest: float, bucket_s: int) -> dict[str, Any]:
         "domain": [below, below + _FILLED / len(MEASURES)],
         "range": [-0.06 * top, 1.12 * top],
         "tickvals": [0, highest] if highest else [0],
-        "ticktext": ["0", f"{highest:.3g}"] if highest else ["0"],
+        "ticktext": ["0", _rounded(highest)] if highest else ["0"],
         "fixedrange": True,
         "zeroline": False,
     }

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from a2a_fencing_dashboard.store.protocol import SeriesPoint
 from a2a_fencing_dashboard.ui import palette
 from a2a_fencing_dashboard.ui.charts.rates import MEASURES, MOST_LINES, rates
@@ -21,6 +23,13 @@ def test_counts_become_rates_and_nothing_becomes_zero():
     assert list(line(figure, "writes", "r1").y) == [0, 5, 0, 0.5, 0, 0]
     assert list(line(figure, "writes", "r2").y) == [0] * 6
     assert list(line(figure, "conflicts", "r1").y) == [0] * 6
+
+
+@pytest.mark.parametrize(("count", "label"), [(50, "5"), (3, "0.3"), (12_345, "1,234"), (1_234, "123")])
+def test_the_peak_is_told_without_powers_of_ten(count, label):
+    figure = rates([SeriesPoint(110, "r1", "writes", count)], REPLICAS, BUCKETS, None)
+    axis = figure.layout[line(figure, "writes", "r1").yaxis.replace("y", "yaxis")]
+    assert axis.ticktext[-1] == label
 
 
 def test_the_last_bucket_is_drawn_as_wide_as_the_others():
