@@ -70,7 +70,7 @@ class QueueHooks:
     def remove(self) -> None:
         """Takes off what was put on queues that are still there."""
         for queue in list(self._agent_queues):
-            ours = vars(queue).get(_ENQUEUE)
+            ours = getattr(queue, "__dict__", {}).get(_ENQUEUE)
             if isinstance(ours, partial) and ours.func == self._enqueue:
                 delattr(queue, _ENQUEUE)
 
