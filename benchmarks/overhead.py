@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
@@ -51,7 +52,9 @@ def main() -> None:
 # --- the process that is measured -------------------------------------------------------------------
 
 
-async def run(mode: str, dsn: str, tasks: int, endpoint: str) -> None:
+async def run(
+    mode: str, dsn: str, tasks: int, endpoint: str, after_each: Callable[[], None] = lambda: None
+) -> None:
     """Runs so many tasks in one mode for each line it is sent; then tells what there was before."""
     if mode == TRACED:
         trace_like_the_sdk()
@@ -76,6 +79,7 @@ async def run(mode: str, dsn: str, tasks: int, endpoint: str) -> None:
 
     async def one() -> None:
         await handler.on_message_send(message(), ServerCallContext())
+        after_each()
 
     for _ in range(WARM_UP):
         await one()
