@@ -23,7 +23,7 @@ from pathlib import Path
 from overhead import BARE, FENCED, GUARDED, WRITES, receiver
 
 TASKS_IN_A_REQUEST = 20
-"""Tasks of 25 ms whose facts leave together: valgrind is slow, so that by time they would leave too often."""
+"""Tasks of 25 ms whose facts leave together; by time, they would leave too often where all is slow."""
 NEVER_S = 1e6
 
 
