@@ -13,6 +13,7 @@ import argparse
 import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,8 @@ def main() -> None:
         "--child", nargs=4, metavar=("MODE", "DSN", "TASKS", "ENDPOINT"), help=argparse.SUPPRESS
     )
     arguments = parser.parse_args()
+    if shutil.which("valgrind") is None:
+        parser.error("valgrind is not installed")
     if arguments.child:
         run(*arguments.child)
     else:

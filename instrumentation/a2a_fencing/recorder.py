@@ -67,7 +67,6 @@ class Recorder:
         self._last = 0
         self._clock = clock
         self._prefix = replica.id + ":"
-        self._writers: dict[int, str] = {}
 
     @property
     def last(self) -> int:
@@ -76,10 +75,7 @@ class Recorder:
 
     def writer(self, store_number: int) -> str:
         """The writer label of the process's k-th store object."""
-        writer = self._writers.get(store_number)
-        if writer is None:
-            writer = self._writers[store_number] = f"{self.replica.id}/{store_number}"
-        return writer
+        return f"{self.replica.id}/{store_number}"
 
     def record(self, kind: str, span: Span | None = None, /, **values: Any) -> Fact:
         """Makes a fact of this kind and sends it on.

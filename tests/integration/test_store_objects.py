@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 from a2a.server.cluster import ConcurrentTaskModificationError, VersionedDatabaseTaskStore
 from a2a.server.context import ServerCallContext
+from a2a.types.a2a_pb2 import TaskState
 
 from a2a_fencing import conventions as c
 from a2a_fencing.hooks.tasks import event_state
@@ -48,7 +49,7 @@ async def canceled_elsewhere(a: Node, b: Node, history: History) -> asyncio.Task
     await until(written)
     stored = await b.stored(history.of(c.WRITE)[0].task.task_id)
     assert stored is not None
-    stored.task.status.state = 5  # CANCELED
+    stored.task.status.state = TaskState.TASK_STATE_CANCELED
     await b.store.save(stored.task, event=None, prev=None, prev_version=stored.version, context=CALL)
     return sending
 

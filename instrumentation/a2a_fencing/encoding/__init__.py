@@ -30,7 +30,7 @@ from a2a_fencing import conventions as c
 from a2a_fencing.encoding.attributes import attribute, fields_of, severity
 from a2a_fencing.encoding.wire import any_value, fixed, framed, length, tag, varint
 from a2a_fencing.facts import Fact
-from a2a_fencing.spans import UNSET, LightSpan
+from a2a_fencing.spans import UNSET, LightSpan, id_bytes
 
 _CACHED = 8192
 
@@ -91,7 +91,7 @@ def _span(span: ReadableSpan | LightSpan, events: Iterable[bytes]) -> bytes:
     else:
         context = span.get_span_context()
         assert context is not None
-        trace_id, span_id = context.trace_id.to_bytes(16, "big"), _id(context.span_id)
+        trace_id, span_id = context.trace_id.to_bytes(16, "big"), id_bytes(context.span_id)
         flags = int(context.trace_flags)
         rest = True
     head = _SPAN_HEAD.pack(
@@ -101,7 +101,7 @@ def _span(span: ReadableSpan | LightSpan, events: Iterable[bytes]) -> bytes:
     parts = [head, _span_kind(span.name, flags)]
     parent = span.parent
     if parent is not None:
-        above = parent.span_bytes if isinstance(parent, LightSpan) else _id(parent.span_id)
+        above = parent.span_bytes if isinstance(parent, LightSpan) else id_bytes(parent.span_id)
         parts += _SPAN_PARENT, above
     if rest:
         parts.append(_span_rest(span))
@@ -123,7 +123,7 @@ def _span_rest(span: ReadableSpan | LightSpan) -> bytes:
     for link in span.links:
         message.links.add(
             trace_id=link.context.trace_id.to_bytes(16, "big"),
-            span_id=_id(link.context.span_id),
+            span_id=id_bytes(link.context.span_id),
         )
     if span.status.status_code is not StatusCode.UNSET:
         message.status.code = _STATUS[span.status.status_code]
@@ -164,9 +164,6 @@ _LOG_HEAD: Final = Struct("<cQcQ")
 _TRACED_LOG_HEAD: Final = Struct("<cQcQ2s16s2s8s")
 _EVENT_HEAD: Final = Struct("<cQ")
 _SPAN_HEAD: Final = Struct("<2s16s2s8scQcQ")
-
-_id: Final = Struct(">Q").pack
-"""A span id, as requests have it."""
 
 # One framing serves both signals only because OTLP numbers these fields alike.
 assert tag(ExportTraceServiceRequest, "resource_spans") == _RESOURCE
