@@ -116,7 +116,11 @@ class _Instrumentation:
         self.replica = Replica(run=self._options.run)
         self.hooks = Hooks(self.replica.id, audit=self._options.audit)
         self.pipeline = pipeline.build(self.replica, self._options.endpoint)
-        self._metrics.read(executions=lambda: self.hooks.executors.running, lost=self._lost)
+        self._metrics.read(
+            executions=lambda: self.hooks.executors.running,
+            lost=self._lost,
+            settle=self.pipeline.settle,
+        )
         self._connect([*self.pipeline.sinks, self._metrics.take_fact])
 
     def _connect(self, sinks: list[recorder.Sink]) -> None:
@@ -128,6 +132,7 @@ class _Instrumentation:
             nests=self._nests,
             span_per_fact=self.pipeline.span_per_fact,
             confirmation=self.pipeline.confirmation,
+            backlog=self.pipeline.backlog,
         )
         self.pipeline.bind(self.recorder)
         self._heartbeat = Heartbeat(

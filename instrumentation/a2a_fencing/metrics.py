@@ -41,6 +41,7 @@ class Metrics:
     def __init__(self) -> None:
         self._executions: Callable[[], int] = _none
         self._lost: Callable[[], int] = _none
+        self._settle: Callable[[], None] = lambda: None
         self._counts: Counter[tuple[str | None, ...]] = Counter()
         meter = metrics.get_meter(c.SCOPE)
         for name, (description, labels_of) in _COUNTERS.items():
@@ -69,14 +70,21 @@ class Metrics:
             c.METRIC_SAVE_DURATION, unit="s", description="Time a logical write took"
         )
 
-    def read(self, *, executions: Callable[[], int], lost: Callable[[], int]) -> None:
+    def read(
+        self,
+        *,
+        executions: Callable[[], int],
+        lost: Callable[[], int],
+        settle: Callable[[], None] = lambda: None,
+    ) -> None:
         """Says where to read what is not counted here.
 
         Args:
             executions: Executions running now.
             lost: Facts lost on the way out so far.
+            settle: Called before counts are told, so that facts on their way here are among them.
         """
-        self._executions, self._lost = executions, lost
+        self._executions, self._lost, self._settle = executions, lost, settle
 
     def take_fact(self, fact: Fact, span: Span | None) -> None:
         """Sink of the recorder."""
@@ -87,6 +95,7 @@ class Metrics:
 
     def _observe(self, labels_of: _LabelsOf) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observe(_options: CallbackOptions) -> Iterable[Observation]:
+            self._settle()
             totals: Counter[_Labels] = Counter()
             for key, count in list(self._counts.items()):
                 labels = labels_of(_Counted(*key))  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from opentelemetry.trace import Span
 
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
+from a2a_fencing.backlog import Backlog
 from a2a_fencing.delivery import Answer, Delivery
 from a2a_fencing.encoding import encode_fact, encode_span, logs_request, traces_request
 from a2a_fencing.facts import Fact
@@ -49,6 +50,7 @@ class Outbox:
         headers: Sent with each request (an ingest token, say).
         interval_s: Longest wait before a batch leaves, s.
         capacity: Facts (and, apart from them, spans) that may wait; more are lost and counted.
+        backlog: What is still to be taken; worked off before anything leaves.
     """
 
     def __init__(
@@ -60,12 +62,14 @@ class Outbox:
         headers: Mapping[str, str] | None = None,
         interval_s: float = _INTERVAL_S,
         capacity: int = _CAPACITY,
+        backlog: Backlog | None = None,
     ) -> None:
         self._logs_url = logs_url
         self._traces_url = traces_url
         self._headers = headers or {}
         self._interval_s = interval_s
         self._capacity = capacity
+        self._backlog = backlog if backlog is not None else Backlog()
         self.on_traces_only: Callable[[list[Fact]], None] = lambda _facts: None
         """Called once, with the facts that no span records, when the endpoint turns out to take no log
         events."""
@@ -78,6 +82,7 @@ class Outbox:
 
         The thread did not come along into the child, and what waited is the parent's to send.
         """
+        self._backlog.forget()
         self._resource = resource
         self._facts: deque[bytes] = deque()
         self._spans: deque[bytes | ReadableSpan] = deque()
@@ -148,6 +153,7 @@ class Outbox:
     def flush(self, timeout_s: float = 5.0) -> bool:
         """Waits until all that was taken so far is acknowledged; False when that takes too long."""
         deadline = time.monotonic() + timeout_s
+        self._backlog.settle()
         with self._sent:
             self._hurried += 1
             self._wake.set()
@@ -172,6 +178,7 @@ class Outbox:
 
         def confirm(timeout_s: float) -> str | None:
             url = self._logs_url
+            self._backlog.settle()
             with self._sent:
                 goal = self._settled + self._in_flight + len(self._facts)
                 self._wake.set()
@@ -202,6 +209,7 @@ class Outbox:
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(target=self._run, name="a2a-fencing-outbox", daemon=True)
                 self._thread.start()
+                self._backlog.watched = True
 
     # --- the thread's side ---
 
@@ -212,7 +220,9 @@ class Outbox:
                 self._wake.wait(self._interval_s)
                 self._wake.clear()
                 closing = self._closing
+                self._backlog.watched = not closing
                 try:
+                    self._backlog.settle()
                     self._send_all()
                 except Exception as error:
                     internal_errors.report("outbox", error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -22,6 +23,7 @@ from opentelemetry.trace import Span, Tracer
 from opentelemetry.util.re import parse_env_headers
 
 from a2a_fencing import conventions as c
+from a2a_fencing.backlog import Backlog
 from a2a_fencing.encoding import severity
 from a2a_fencing.facts import Fact, to_attributes
 from a2a_fencing.outbox import LOGS_PATH, TRACES_PATH, Outbox
@@ -48,6 +50,7 @@ class Pipeline:
         application_traces: Whether that provider is the application's own.
         outbox: Our own way out, where one was needed.
         span_per_fact: Whether traces are the only signal there is.
+        backlog: Where facts wait for a batch of them; None: they are carried on at once.
         description: One line per route, for ``doctor``.
     """
 
@@ -57,6 +60,7 @@ class Pipeline:
     application_traces: bool
     outbox: Outbox | None
     span_per_fact: bool
+    backlog: Backlog | None
     description: list[str]
 
     def bind(self, recorder: Recorder) -> None:
@@ -82,6 +86,11 @@ class Pipeline:
                 " arrive; instrument(endpoint=...) does"
             )
         return self.outbox.confirmation()
+
+    def settle(self) -> None:
+        """Carries on what waits for a batch."""
+        if self.backlog is not None:
+            self.backlog.settle()
 
     def renew(self, replica: Replica) -> None:
         """Starts empty in a forked child, which is a replica of its own."""
@@ -110,9 +119,10 @@ def build(replica: Replica, endpoint: str | None) -> Pipeline:
     if logger_provider is not None:
         sinks.append(log_sink(logger_provider))
         description.append("facts: the application's LoggerProvider")
-    outbox = None
+    outbox = backlog = None
     if logs_url is not None or traces_url is not None:
-        outbox = Outbox(logs_url, traces_url, _resource(replica), headers=_headers())
+        backlog = Backlog()
+        outbox = Outbox(logs_url, traces_url, _resource(replica), headers=_headers(), backlog=backlog)
         description += [f"facts: {logs_url}"] if logs_url else []
         description += [f"spans: {traces_url}"] if traces_url else []
 
@@ -124,7 +134,8 @@ def build(replica: Replica, endpoint: str | None) -> Pipeline:
             outbox is not None
             and os.environ.get("OTEL_TRACES_SAMPLER", _FOLLOWS_PARENT) == _FOLLOWS_PARENT
         ):
-            tracer = LightTracer(outbox.take_light_span)
+            assert backlog is not None
+            tracer = LightTracer(partial(backlog.later, outbox.take_light_span))
     else:
         sinks.append(span_event_sink)
         description.append("spans: the application's TracerProvider")
@@ -138,6 +149,9 @@ def build(replica: Replica, endpoint: str | None) -> Pipeline:
         application_traces=application_traces,
         outbox=outbox,
         span_per_fact=logger_provider is None and logs_url is None,
+        # An SDK's span must have its facts before it ends, and a logging pipeline of the application's
+        # own is not ours to delay.
+        backlog=backlog if isinstance(tracer, LightTracer) and logger_provider is None else None,
         description=description,
     )
 

@@ -1,7 +1,8 @@
 """A fact is made here: numbered, stamped, and handed to whatever carries it on.
 
 Sinks carry facts: to a log event, a span event, a metric, a list in a test. They are called on the
-host's own thread and must be quick; one that fails is accounted for and does not stop the others.
+host's own thread, at once or by the batch, and must be quick; one that fails is accounted for and does
+not stop the others.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from opentelemetry.trace import Span, Tracer
 
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
+from a2a_fencing.backlog import Backlog
 from a2a_fencing.facts import Fact, TaskKey
 from a2a_fencing.replica import Replica
 from a2a_fencing.spans import LightSpan
@@ -26,6 +28,9 @@ _NAMED_BY_START = {c.EXECUTION: "execution_id", c.DISPATCH: "dispatch_id"}
 
 Sink = Callable[[Fact, "Span | None"], None]
 """Takes a fact and the span that records it, if one is open."""
+
+Stamp = tuple[str, int]
+"""Id of a fact, and when it was observed, ns since 1970."""
 
 Confirmation = Callable[[float], "str | None"]
 """Waits so many seconds for what was recorded meanwhile to be safe; None, or what prevented it."""
@@ -44,6 +49,8 @@ class Recorder:
         nests: Whether others may make spans under ours, so that ours must be the ambient one meanwhile.
         span_per_fact: Give a fact that no span records a span of its own, so that an endpoint which
             takes only traces still gets every fact.
+        confirmation: Makes what waits for recorded facts to be safe.
+        backlog: Where sinks that are in no hurry wait for a batch of facts.
     """
 
     def __init__(
@@ -56,6 +63,7 @@ class Recorder:
         nests: bool = True,
         span_per_fact: bool = False,
         confirmation: Callable[[], Confirmation] = lambda: lambda timeout_s: None,
+        backlog: Backlog | None = None,
     ) -> None:
         self.replica = replica
         self.confirmation = confirmation
@@ -63,6 +71,8 @@ class Recorder:
         self.nests = nests
         self.span_per_fact = span_per_fact
         self._sinks = tuple(sinks)
+        self.later: Callable[..., None] = backlog.later if backlog is not None else _at_once
+        """Calls a function with arguments, now or with a batch of others, in their order."""
         self._numbers = itertools.count(1)
         self._last = 0
         self._clock = clock
@@ -85,19 +95,33 @@ class Recorder:
             span: The open span that records it.
             **values: Fields of `Fact`.
         """
+        own_span = None
+        if span is None and self.span_per_fact:
+            span = own_span = self.tracer.start_span(kind)
+        fact = self._make(kind, self.stamp(), span, values)
+        self.later(self._carry, fact, span)
+        if own_span is not None:
+            own_span.end()
+        return fact
+
+    def stamp(self) -> Stamp:
+        """Id and time of a fact that is observed now; what it says may be put together later."""
         # One bytecode-atomic step makes the number unique; no lock on the host's path.
         number = next(self._numbers)
         self._last = number
-        values["id"] = self._prefix + str(number)
+        return self._prefix + str(number), self._clock()
+
+    def tell(self, kind: str, stamp: Stamp, span: Span, values: dict[str, Any]) -> None:
+        """Makes a fact that was stamped before, owning `values`, and sends it on."""
+        self._carry(self._make(kind, stamp, span, values), span)
+
+    def _make(self, kind: str, stamp: Stamp, span: Span | None, values: dict[str, Any]) -> Fact:
+        values["id"], values["time_unix_nano"] = stamp
         values["kind"] = kind
         identity = _NAMED_BY_START.get(kind)
         if identity is not None:
             values.setdefault(identity, values["id"])
-        values["time_unix_nano"] = self._clock()
         values["replica"] = self.replica.id
-        own_span = None
-        if span is None and self.span_per_fact:
-            span = own_span = self.tracer.start_span(kind)
         if type(span) is LightSpan:
             values["trace_id"], values["span_id"] = span.trace_hex, span.span_bytes.hex()
         elif span is not None:
@@ -105,15 +129,14 @@ class Recorder:
             if context.is_valid:
                 values["trace_id"] = f"{context.trace_id:032x}"
                 values["span_id"] = f"{context.span_id:016x}"
-        fact = Fact.build(values)
+        return Fact.build(values)
+
+    def _carry(self, fact: Fact, span: Span | None) -> None:
         for sink in self._sinks:
             try:
                 sink(fact, span)
             except Exception as error:
                 internal_errors.report(f"sink {getattr(sink, '__qualname__', sink)!s}", error)
-        if own_span is not None:
-            own_span.end()
-        return fact
 
     def violation(
         self, span: Span | None, *, task: TaskKey, rule: str, witness: tuple[str, ...], **values: Any
@@ -128,6 +151,10 @@ class Recorder:
             values.get("state"),
         )
         return fact
+
+
+def _at_once(work: Callable[..., None], *args: Any) -> None:
+    work(*args)
 
 
 _active: Recorder | None = None

@@ -9,13 +9,13 @@ from opentelemetry.trace import Span, Status, StatusCode
 
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
-from a2a_fencing.facts import Fact, TaskKey, Version
+from a2a_fencing.facts import TaskKey, Version
 from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.refusal import Attempt, Refusal, explain
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
-from a2a_fencing.hooks.tasks import event_kind, version_of
+from a2a_fencing.hooks.tasks import version_of
 from a2a_fencing.hooks.write import Write, inside_store
-from a2a_fencing.recorder import Recorder
+from a2a_fencing.recorder import Recorder, Stamp
 
 
 class WriteOutcomes:
@@ -49,7 +49,7 @@ class WriteOutcomes:
             internal_errors.report("after a save", error)
 
     def _accepted(self, rec: Recorder, write: Write, version: Version, **values: Any) -> None:
-        fact = self._record(
+        fact_id = self._record(
             rec,
             write,
             c.ACCEPTED,
@@ -57,21 +57,21 @@ class WriteOutcomes:
             versioned=False if version is None else None,
             **values,
         )
-        self._memory.wrote(write.key, version, write.state, fact.id)
+        self._memory.wrote(write.key, version, write.state, fact_id)
         if write.turn is not None and write.turn.key == write.key:
             write.turn.version, write.turn.state = version, write.state
-        if _left_terminal(fact):
-            known = write.base_known
+        known = write.base_known
+        if known is not None and _left_terminal(write, known.state, version):
             rec.violation(
                 write.span,
                 task=write.key,
                 rule=c.TERMINAL_OVERWRITTEN,
-                witness=tuple(i for i in (known.fact_id if known else None, fact.id) if i),
-                writer=fact.writer,
-                state=fact.state,
-                base_state=fact.base_state,
+                witness=tuple(i for i in (known.fact_id, fact_id) if i),
+                writer=write.writer,
+                state=write.state,
+                base_state=known.state,
                 version=version,
-                base_version=fact.base_version,
+                base_version=write.base,
             )
 
     async def refused(self, rec: Recorder, write: Write, error: BaseException) -> None:
@@ -102,11 +102,11 @@ class WriteOutcomes:
                 self._memory.leave_open(write.key, write.base)
                 return
         version = refusal.stored_version if own else None
-        fact = self._record(rec, write, outcome, reason=reason, version=version)
+        fact_id = self._record(rec, write, outcome, reason=reason, version=version)
         if refusal.stored_state is None:
             return
         self._memory.saw(
-            write.key, refusal.stored_version, refusal.stored_state, fact.id if own else None
+            write.key, refusal.stored_version, refusal.stored_state, fact_id if own else None
         )
         self._memory.resolve(write.key)
         record_read(
@@ -130,32 +130,33 @@ class WriteOutcomes:
         except Exception as failure:
             internal_errors.report("after a failed save", failure)
 
-    def _record(
-        self, rec: Recorder, write: Write, outcome: str, attempt: int = 0, **values: Any
-    ) -> Fact:
-        known = write.base_known
-        return rec.record(
-            c.WRITE,
-            write.span,
-            task=write.key,
-            writer=write.writer,
-            context_id=write.task.context_id or None,
-            state=write.state,
-            base_version=write.base,
-            base_state=known.state if known is not None else None,
-            outcome=outcome,
-            origin=write.origin,
-            attempt=attempt or write.attempt,
-            event_kind=event_kind(write.event),
-            duration_ns=time.perf_counter_ns() - write.started_ns,
-            **values,
-        )
+    def _record(self, rec: Recorder, write: Write, outcome: str, attempt: int = 0, **values: Any) -> str:
+        """Numbers and times the fact; the rest of it can wait. Returns its id."""
+        values["duration_ns"] = time.perf_counter_ns() - write.started_ns
+        values["outcome"] = outcome
+        values["attempt"] = attempt or write.attempt
+        stamp = rec.stamp()
+        rec.later(_tell, rec, stamp, write, values)
+        return stamp[0]
 
     def _left_open(self, write: Write) -> bool:
         open_base = self._memory.open_base(write.key)
         if open_base is False:
             return False
         return write.base is None if open_base is True else write.base == open_base
+
+
+def _tell(rec: Recorder, stamp: Stamp, write: Write, values: dict[str, Any]) -> None:
+    known = write.base_known
+    values["task"] = write.key
+    values["writer"] = write.writer
+    values["context_id"] = write.context_id
+    values["state"] = write.state
+    values["base_version"] = write.base
+    values["base_state"] = known.state if known is not None else None
+    values["origin"] = write.origin
+    values["event_kind"] = write.event_kind
+    rec.tell(c.WRITE, stamp, write.span, values)
 
 
 def record_read(
@@ -176,10 +177,10 @@ def _version(result: Any) -> Version:
     return version_of(result) if hasattr(type(result), "is_missing") else None
 
 
-def _left_terminal(fact: Fact) -> bool:
+def _left_terminal(write: Write, base_state: str, version: Version) -> bool:
     """Whether this accepted write alone shows that a terminal state was replaced by another.
 
     A cancel ignores the base version by contract, so its base says nothing of what it replaced.
     """
-    replaced_is_base = fact.state != c.CANCELED or fact.version is None
-    return replaced_is_base and fact.base_state in c.TERMINAL_STATES and fact.base_state != fact.state
+    replaced_is_base = write.state != c.CANCELED or version is None
+    return replaced_is_base and base_state in c.TERMINAL_STATES and base_state != write.state

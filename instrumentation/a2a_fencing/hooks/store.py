@@ -6,6 +6,7 @@ are one write: the outermost call is what the caller got, the innermost what was
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -121,7 +122,7 @@ class StoreHooks:
             if inside is not None:
                 detach(inside)
             writes.leave(write, write_token)
-            write.span.end()
+            rec.later(write.end_span, time.time_ns())
             if turn is not None:
                 turn.saved()
 
@@ -178,11 +179,8 @@ class StoreHooks:
             event=event,
             origin=scope.origin if scope is not None else c.DIRECT,
             turn=turn if turn is not None else scopes.turn_in(),
-            span=rec.tracer.start_span(
-                c.SPAN_SAVE,
-                context=turn.context if turn is not None else None,
-                attributes={"a2a.task.id": key.task_id},
-            ),
+            tracer=rec.tracer,
+            above=turn.context if turn is not None else otel_context.get_current(),
         )
 
     async def _audit_read(self, rec: Recorder, write: Write) -> None:

@@ -12,13 +12,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any
 
-from opentelemetry.trace import Span
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, Tracer
 
+from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey, Version
 from a2a_fencing.hooks.leaving import restore
 from a2a_fencing.hooks.memory import Known
 from a2a_fencing.hooks.scope import Turn
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
+from a2a_fencing.hooks.tasks import event_kind
 
 _STORED_NOTHING_TO_TELL = True
 """What an innermost layer that returns None is taken to have returned: it did store."""
@@ -39,7 +42,8 @@ class Write:
         event: The event behind it, or None.
         origin: Who caused it (`conventions.WRITE_ORIGINS`).
         turn: The turn it is done for, or None.
-        span: Records it.
+        tracer: Makes its span.
+        above: Where that span belongs.
 
     Attributes:
         tries: Times the store tried within this save.
@@ -47,22 +51,28 @@ class Write:
         open_try: The latest try that failed without being refused, so that it may be stored; 0: none.
         stored: What the innermost layer returned, or None when it did not return.
         inner_error: What the innermost layer raised, or None.
+        event_kind: Kind of that event, or None.
+        context_id: A2A context id of the task.
         ended: Whether the outermost call is over; a task that it started may live on in its context.
     """
 
     __slots__ = (
+        "_above",
         "_depth",
+        "_span",
+        "_started_unix_nano",
+        "_tracer",
         "base",
         "base_known",
         "context",
+        "context_id",
         "ended",
-        "event",
+        "event_kind",
         "inner_error",
         "key",
         "open_try",
         "origin",
         "outer_calls",
-        "span",
         "started_ns",
         "state",
         "store",
@@ -88,7 +98,8 @@ class Write:
         event: Any,
         origin: str,
         turn: Turn | None,
-        span: Span,
+        tracer: Tracer,
+        above: Context,
     ) -> None:
         self.store = store
         self.task = task
@@ -98,10 +109,14 @@ class Write:
         self.state = state
         self.base = base
         self.base_known = base_known
-        self.event = event
+        self.event_kind = event_kind(event)
+        self.context_id: str | None = task.context_id or None
         self.origin = origin
         self.turn = turn
-        self.span = span
+        self._tracer = tracer
+        self._above = above
+        self._span: Span | None = None
+        self._started_unix_nano = time.time_ns()
         self.started_ns = time.perf_counter_ns()
         self.tries = 0
         self.trying = False
@@ -111,6 +126,24 @@ class Write:
         self.inner_error: BaseException | None = None
         self.ended = False
         self._depth = 0
+
+    @property
+    def span(self) -> Span:
+        """Records it. Made when first asked for: that may be when it is all over, as long as nothing
+        belongs under it.
+        """
+        if self._span is None:
+            self._span = self._tracer.start_span(
+                c.SPAN_SAVE,
+                context=self._above,
+                start_time=self._started_unix_nano,
+                attributes={"a2a.task.id": self.key.task_id},
+            )
+        return self._span
+
+    def end_span(self, end_time: int) -> None:
+        """Ends its span, at a time in ns since 1970."""
+        self.span.end(end_time)
 
     @property
     def attempt(self) -> int:
@@ -161,8 +194,9 @@ enter = _current.set
 
 
 def leave(write: Write, token: Token[Write | None]) -> None:
-    """Ends a write."""
+    """Ends a write. What is still to be told of it does not keep the task alive."""
     write.ended = True
+    write.store = write.task = write.context = None
     restore(_current, token)
 
 
