@@ -117,11 +117,11 @@ class Outbox:
                 unspanned = self._unspanned
                 if unspanned is not None and fact.trace_id is None:
                     unspanned.append(fact)
-        if self._traces_url is None or span is None or not span.is_recording():
+        if self._traces_url is None or span is None:
             pass
-        elif type(span) is LightSpan:
+        elif type(span) is LightSpan:  # it may have ended meanwhile: it comes here behind its facts
             span.events.append(event)
-        else:
+        elif span.is_recording():
             span_id = span.get_span_context().span_id
             events = self._events.get(span_id)
             if events is None:

@@ -19,6 +19,8 @@ from a2a.types.a2a_pb2 import Task, TaskState, TaskStatus
 import a2a_fencing
 from a2a_fencing import conventions as c
 from a2a_fencing.instrumentor import A2AFencingInstrumentor
+from support.cluster import cluster, message, status, submitted
+from support.databases import database
 from support.otlp_sink import otlp_sink
 
 CALL = ServerCallContext()
@@ -55,6 +57,24 @@ async def test_an_endpoint_gets_every_fact_as_log_event_and_on_its_span() -> Non
         assert span.name == c.SPAN_SAVE
         assert (write.trace_id, write.span_id) == (span.trace_id.hex(), span.span_id.hex())
         assert sink.facts_in_spans() == [write]
+
+
+async def test_the_end_of_an_execution_is_on_its_span_too(tmp_path) -> None:
+    """Its fact waits for a batch, and the span has ended when that is worked off."""
+
+    async def completes(context, queue):
+        await queue.enqueue_event(submitted(context))
+        await queue.enqueue_event(status(context, "COMPLETED"))
+
+    with otlp_sink() as sink, database("sqlite", tmp_path) as db:
+        with instrumented(endpoint=sink.url) as instrumentor:
+            async with cluster(db.dsn, completes) as (node,):
+                await node.handler.on_message_send(message("go"), CALL)
+            assert instrumentor.flush()
+        traced = {fact.id for fact in sink.facts_in_logs() if fact.span_id is not None}
+        assert {fact.id for fact in sink.facts_in_spans()} == traced
+        phases = [fact.phase for fact in sink.facts_in_spans() if fact.kind == c.EXECUTION]
+        assert sorted(phases) == [c.FINISHED, c.STARTED]
 
 
 async def test_an_endpoint_that_takes_only_traces_gets_every_fact_and_sees_no_second_log_export(
@@ -204,6 +224,24 @@ def test_with_head_sampling_at_zero_every_fact_still_arrives_and_metrics_are_exa
     assert told["points"]["a2a.fencing.writes"] == 20
     assert told["points"]["a2a.fencing.facts.emitted"] == 21
     assert told["points"]["a2a.fencing.internal_errors"] == 0
+
+
+def test_metrics_are_exact_while_facts_wait_for_a_batch() -> None:
+    with otlp_sink() as sink:
+        told = program(f"""
+            metrics.set_meter_provider(MeterProvider([reader]))
+            a2a_fencing.instrument(endpoint={sink.url!r})
+            for n in range(70):
+                asyncio.run(save(f"t{{n}}"))
+            points = {{
+                m.name: sum(getattr(p, "value", getattr(p, "count", 0)) for p in m.data.data_points)
+                for r in reader.get_metrics_data().resource_metrics
+                for s in r.scope_metrics for m in s.metrics
+            }}
+            tell(points=points)
+        """)
+    assert told["points"]["a2a.fencing.writes"] == 70
+    assert told["points"]["a2a.fencing.save.duration"] == 70
 
 
 def test_switching_off_and_on_again_counts_nothing_twice() -> None:

@@ -53,12 +53,11 @@ class Hooks:
         """Puts every hook in place; what this SDK lacks is reported, not fatal."""
         patches = self._patches
         self.missing = [] if VersionedTaskStore is not None else ["VersionedTaskStore"]
-        self.stores.install(patches)
         self.executors.install(patches)
         self._push.install(patches)
         self._threads.install(patches)
         self.dispatch_spans.install(patches)
-        for hooks in (self._consumers, self._queues, self._handlers, self._legacy):
+        for hooks in (self.stores, self._consumers, self._queues, self._handlers, self._legacy):
             self.missing += hooks.install(patches)
         if self.missing:
             _log.warning("this a2a-sdk has no %s; going on without", ", ".join(self.missing))
@@ -71,6 +70,7 @@ class Hooks:
         """Restores every patched attribute."""
         self._patches.undo()
         self._queues.remove()
+        self._legacy.remove()
 
     def _adopt(self, active_task: Any) -> None:
         """Hooks the classes of an executor and a store that derive from no SDK class."""

@@ -118,6 +118,7 @@ class WriteOutcomes:
         """The caller got an error that says nothing of what is stored, or its own cancellation."""
         try:
             error_type = type(error).__qualname__
+            write.failed(error)
             if write.was_stored:
                 self._accepted(rec, write, _version(write.stored), error_type=error_type)
                 return

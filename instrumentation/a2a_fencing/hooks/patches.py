@@ -19,6 +19,8 @@ from a2a_fencing import internal_errors
 Wrapper = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
 """A wrapt wrapper: ``(wrapped, instance, args, kwargs) -> result``."""
 
+Owner = type | types.ModuleType
+
 _INIT_SUBCLASS = "__init_subclass__"
 _NO_METHODS = (
     classmethod,
@@ -71,12 +73,12 @@ class Patches:
 
     def __init__(self) -> None:
         self._switch = _Switch([None])
-        self._applied: list[tuple[type, str, Any, Any]] = []
+        self._applied: list[tuple[Owner, str, Any, Any]] = []
         self._watched: list[tuple[type, Any, Any]] = []
         self._adopters: dict[tuple[type, str], weakref.WeakSet[type]] = {}
 
-    def wrap(self, owner: type, name: str, wrapper: Wrapper) -> None:
-        """Wraps the method that `owner` itself defines under `name`.
+    def wrap(self, owner: Owner, name: str, wrapper: Wrapper) -> None:
+        """Wraps the method or function that `owner` itself defines under `name`.
 
         Raises:
             KeyError: `owner` defines no such method.
@@ -86,11 +88,11 @@ class Patches:
         setattr(owner, name, ours)
         self._applied.append((owner, name, original, ours))
 
-    def wrap_all(self, *targets: tuple[type | None, str, str, Wrapper]) -> list[str]:
+    def wrap_all(self, *targets: tuple[Owner | None, str, str, Wrapper]) -> list[str]:
         """Wraps what is there, and returns ``Class.method`` of each target that is not.
 
         Args:
-            *targets: Class (None when the SDK has no such class), its name, method, wrapper.
+            *targets: Class or module (None when the SDK has no such thing), its name, method, wrapper.
         """
         missing = []
         for owner, owner_name, method, wrapper in targets:

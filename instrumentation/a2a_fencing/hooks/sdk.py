@@ -25,6 +25,7 @@ class _NeverRaised(Exception):
 VersionedTaskStore = find("a2a.server.cluster.task_store:VersionedTaskStore")
 LegacyTaskStoreAdapter = find("a2a.server.cluster.task_store:LegacyTaskStoreAdapter")
 VersionedDatabaseTaskStore = find("a2a.server.cluster.database_task_store:VersionedDatabaseTaskStore")
+database_store = find("a2a.server.cluster:database_task_store")
 ConcurrentTaskModificationError: type[Exception] = (
     find("a2a.server.cluster.task_store:ConcurrentTaskModificationError") or _NeverRaised
 )
@@ -37,7 +38,7 @@ DefaultRequestHandlerV2 = find(
     "a2a.server.request_handlers.default_request_handler_v2:DefaultRequestHandlerV2"
 )
 LegacyRequestHandler = find("a2a.server.request_handlers.default_request_handler:LegacyRequestHandler")
-TaskManager = find("a2a.server.tasks.task_manager:TaskManager")
+ResultAggregator = find("a2a.server.tasks.result_aggregator:ResultAggregator")
 PushNotificationSender = find("a2a.server.tasks.push_notification_sender:PushNotificationSender")
 
 __all__ = [
@@ -52,9 +53,10 @@ __all__ = [
     "LegacyRequestHandler",
     "LegacyTaskStoreAdapter",
     "PushNotificationSender",
-    "TaskManager",
+    "ResultAggregator",
     "TaskStore",
     "VersionedDatabaseTaskStore",
     "VersionedTaskStore",
+    "database_store",
     "find",
 ]

@@ -23,7 +23,12 @@ from a2a_fencing.hooks.leaving import detach
 from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.outcome import WriteOutcomes, record_read
 from a2a_fencing.hooks.patches import Patches
-from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError, TaskStore, VersionedTaskStore
+from a2a_fencing.hooks.sdk import (
+    ConcurrentTaskModificationError,
+    TaskStore,
+    VersionedTaskStore,
+    database_store,
+)
 from a2a_fencing.hooks.store_rule import StoreRule
 from a2a_fencing.hooks.stores import StoreIdentities, is_versioned
 from a2a_fencing.hooks.tasks import state_of, version_of
@@ -49,15 +54,21 @@ class StoreHooks:
         self._outcomes = WriteOutcomes(memory)
         self._rule = StoreRule(memory)
 
-    def install(self, patches: Patches) -> None:
-        """Hooks every override of the abstract store methods, in classes that exist and come later."""
+    def install(self, patches: Patches) -> list[str]:
+        """Hooks every override of the abstract store methods, in classes that exist and come later.
+
+        Returns the targets this SDK does not have.
+        """
         for base in (VersionedTaskStore, TaskStore):
             if base is not None:
                 patches.wrap_overrides(base, "save", self.save)
                 patches.wrap_overrides(base, "get", self.get)
                 patches.wrap_overrides(base, "delete", self.delete)
-                # Private, and only in stores that retry inside one save: it counts the tries.
-                patches.wrap_overrides(base, "_save_once", self.save_once)
+        if database_store is None:
+            return []
+        return patches.wrap_all(
+            (database_store, "database_task_store", "_is_transient", self.worth_another_try)
+        )
 
     def adopt(self, patches: Patches, store: Any) -> None:
         """Hooks the class of a store that derives from no SDK class."""
@@ -141,20 +152,12 @@ class StoreHooks:
             internal_errors.report("before a save inside a save", error)
             return False
 
-    async def save_once(self, wrapped: Method, store: Any, args: Any, kwargs: Any) -> Any:
-        """Around one try of a store that retries inside a save; a try that calls super is one."""
+    def worth_another_try(self, wrapped: Callable[..., bool], _: Any, args: Any, kwargs: Any) -> bool:
+        """Around the store's question whether to repeat a try that failed, which counts the tries."""
         write = writes.current()
-        if write is None or write.trying:
-            return await wrapped(*args, **kwargs)
-        write.trying = True
-        write.tries += 1
-        try:
-            return await wrapped(*args, **kwargs)
-        except BaseException as error:
-            write.failed(error)
-            raise
-        finally:
-            write.trying = False
+        if write is not None and not is_inside_store():
+            write.failed_once(args[0] if args else kwargs["error"])
+        return wrapped(*args, **kwargs)
 
     def _begin(self, rec: Recorder, store: Any, task: Any, args: Any, kwargs: Any) -> Write:
         context = kwargs["context"] if "context" in kwargs else args[-1]

@@ -46,8 +46,8 @@ class Write:
         above: Where that span belongs.
 
     Attributes:
-        tries: Times the store tried within this save.
-        trying: Whether a try is under way.
+        attempt: Which try is under way or decided it: an outer layer may call an inner one again, a
+            store may try again.
         open_try: The latest try that failed without being refused, so that it may be stored; 0: none.
         stored: What the innermost layer returned, or None when it did not return.
         inner_error: What the innermost layer raised, or None.
@@ -58,10 +58,13 @@ class Write:
 
     __slots__ = (
         "_above",
+        "_called",
         "_depth",
+        "_repeated",
         "_span",
         "_started_unix_nano",
         "_tracer",
+        "attempt",
         "base",
         "base_known",
         "context",
@@ -72,14 +75,11 @@ class Write:
         "key",
         "open_try",
         "origin",
-        "outer_calls",
         "started_ns",
         "state",
         "store",
         "stored",
         "task",
-        "tries",
-        "trying",
         "turn",
         "writer",
     )
@@ -118,14 +118,14 @@ class Write:
         self._span: Span | None = None
         self._started_unix_nano = time.time_ns()
         self.started_ns = time.perf_counter_ns()
-        self.tries = 0
-        self.trying = False
+        self.attempt = 1
         self.open_try = 0
-        self.outer_calls = 0
         self.stored: Any = None
         self.inner_error: BaseException | None = None
         self.ended = False
         self._depth = 0
+        self._called = False
+        self._repeated: BaseException | None = None
 
     @property
     def span(self) -> Span:
@@ -146,25 +146,30 @@ class Write:
         self.span.end(end_time)
 
     @property
-    def attempt(self) -> int:
-        """Which try decided it: an outer layer may call an inner one again, a store may retry."""
-        return max(1, self.outer_calls, self.tries)
-
-    @property
     def was_stored(self) -> bool:
         """Whether the innermost layer succeeded, whatever an outer one made of it."""
         return self.stored is not None
 
+    def failed_once(self, error: BaseException) -> None:
+        """Notes that a try failed after which the store thinks of another one."""
+        self.failed(error)
+        self._repeated = error
+        self.attempt += 1
+
     def failed(self, error: BaseException) -> None:
-        """Notes how a try failed; another one may follow."""
-        if not isinstance(error, ConcurrentTaskModificationError):
+        """Notes how a call of the store ended that did not succeed."""
+        if error is self._repeated:  # it gave up, so there was no other try
+            self._repeated = None
+            self.attempt -= 1
+        elif not isinstance(error, ConcurrentTaskModificationError):
             self.open_try = self.attempt
 
     async def layer(self, save: Callable[..., Awaitable[Any]], args: Any, kwargs: Any) -> Any:
         """Passes a save inside this save on, and notes what the innermost one did."""
         self._depth += 1
         if self._depth == 1:
-            self.outer_calls += 1
+            self.attempt += self._called
+            self._called = True
         self.inner_error = None
         self.stored = innermost = object()
         try:
