@@ -38,6 +38,8 @@ _INTERVAL_S = 0.5
 BATCH = 2048
 """Most that leaves in one request."""
 _CAPACITY = 65_536
+_SPANS_EVERY = 4
+"""Times that something is sent until spans are: nobody waits for those, as they repeat what facts say."""
 
 
 class Outbox:
@@ -93,6 +95,7 @@ class Outbox:
         self._sent = threading.Condition()
         self._sending = False
         self._hurried = 0
+        self._times = 0
         self._in_flight = 0
         self._settled = 0
         self._closing = False
@@ -239,7 +242,8 @@ class Outbox:
         while self._facts or self._spans:
             self._sending = True
             try:
-                spans = _take(self._spans)
+                self._times += 1
+                spans = _take(self._spans) if self._spans_are_due() else []
                 before_them = len(self._facts)
                 while before_them > 0:
                     before_them -= self._send_next_facts()
@@ -254,6 +258,11 @@ class Outbox:
             behind = max(len(self._facts), len(self._spans)) >= BATCH
             if not (behind or self._hurried or self._closing):
                 return
+
+    def _spans_are_due(self) -> bool:
+        carry_facts = self._logs_url is None or self._unspanned is not None
+        in_a_hurry = self._hurried or self._closing or len(self._spans) >= BATCH
+        return bool(carry_facts or in_a_hurry or self._times % _SPANS_EVERY == 0)
 
     def _send_next_facts(self) -> int:
         """Sends the oldest facts; says how many."""

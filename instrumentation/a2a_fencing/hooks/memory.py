@@ -81,6 +81,14 @@ class TaskMemory:
         held = task.known.get(version) if task is not None else None
         return None if held is None else Known(version, *held)
 
+    def before(self, key: TaskKey, base: Version) -> tuple[TaskKey, Known | None]:
+        """The key as `key` gives it, and what `at` knows of the version that a write is based on."""
+        task = self._tasks.get((key.store, key.owner, key.task_id))
+        if task is None:
+            return key, None
+        held = task.known.get(base)
+        return task.key, None if held is None else Known(base, *held)
+
     def latest(self, key: TaskKey) -> Known | None:
         """What was seen last, or None."""
         task = self._tasks.get((key.store, key.owner, key.task_id))

@@ -44,7 +44,7 @@ class WriteOutcomes:
                 outcome = c.CONFLICT if refused else c.UNKNOWN
                 self._record(rec, write, outcome, reason=c.UNEXPLAINED if refused else None)
                 return
-            self._accepted(rec, write, _version(result))
+            self._accepted(rec, write, version_of(result))
         except Exception as error:
             internal_errors.report("after a save", error)
 
@@ -58,8 +58,9 @@ class WriteOutcomes:
             **values,
         )
         self._memory.wrote(write.key, version, write.state, fact_id)
-        if write.turn is not None and write.turn.key == write.key:
-            write.turn.version, write.turn.state = version, write.state
+        turn, key = write.turn, write.key
+        if turn is not None and (turn.key is key or turn.key == key):
+            turn.version, turn.state = version, write.state
         known = write.base_known
         if known is not None and _left_terminal(write, known.state, version):
             rec.violation(
@@ -120,7 +121,7 @@ class WriteOutcomes:
             error_type = type(error).__qualname__
             write.failed(error)
             if write.was_stored:
-                self._accepted(rec, write, _version(write.stored), error_type=error_type)
+                self._accepted(rec, write, version_of(write.stored), error_type=error_type)
                 return
             if isinstance(write.inner_error, ConcurrentTaskModificationError):
                 self._record(rec, write, c.CONFLICT, reason=c.UNEXPLAINED, error_type=error_type)
@@ -163,7 +164,7 @@ def _tell(rec: Recorder, stamp: Stamp, write: Write, values: dict[str, Any]) -> 
 def record_read(
     rec: Recorder,
     key: TaskKey,
-    writer: str,
+    writer: str | None,
     origin: str,
     version: Version,
     state: str,
@@ -171,11 +172,6 @@ def record_read(
 ) -> None:
     """Records a read that decides something."""
     rec.record(c.READ, span, task=key, writer=writer, origin=origin, version=version, state=state)
-
-
-def _version(result: Any) -> Version:
-    """The version that a save returned; None from a store that keeps none."""
-    return version_of(result) if hasattr(type(result), "is_missing") else None
 
 
 def _left_terminal(write: Write, base_state: str, version: Version) -> bool:

@@ -82,6 +82,13 @@ class Turn:
         """Where spans made on behalf of this turn belong."""
         return self.inside if self.inside is not None else self.parent
 
+    def own_key(self, store: Any, call_context: Any, task_id: str) -> TaskKey | None:
+        """Its task's key, where it is this task, asked for in the way that was used to name it."""
+        key = self.key
+        if store is self.store and call_context is self.call_context and key is not None:
+            return key if key.task_id == task_id else None
+        return None
+
     def saved(self) -> None:
         """Ends a save that counted in `saving`."""
         self.saving -= 1

@@ -167,18 +167,22 @@ class StoreHooks:
             scope.writes += 1
             event = scope.event if event is None else event
         turn = scope.turn if scope is not None else None
-        identity = self._identities.of(store)
-        key = self._memory.key(identity.name, identity.owner_of(context), task.id)
+        named = turn.own_key(store, context, task.id) if turn is not None else None
+        if turn is not None and named is not None:
+            writer = turn.writer
+        else:
+            named, writer = self.key_of(store, context, task.id), self.writer_of(rec, store)
         base = version_of(kwargs.get("prev_version"))
+        key, base_known = self._memory.before(named, base)
         return Write(
             store=store,
             task=task,
             context=context,
             key=key,
-            writer=rec.writer(identity.number),
+            writer=writer,
             state=state_of(task),
             base=base,
-            base_known=self._memory.at(key, base),
+            base_known=base_known,
             event=event,
             origin=scope.origin if scope is not None else c.DIRECT,
             turn=turn if turn is not None else scopes.turn_in(),

@@ -35,8 +35,8 @@ def state_of(task: Any) -> str:
 
 
 def version_of(version: Any) -> Version:
-    """The value inside a TaskVersion; None for MISSING or where the SDK has no versions."""
-    if version is None or version.is_missing:
+    """The value inside a TaskVersion; None for MISSING and for what is no version at all."""
+    if getattr(version, "is_missing", True):
         return None
     value = version._value
     return value if isinstance(value, (int, str)) else str(value)

@@ -91,7 +91,7 @@ class Write:
         task: Any,
         context: Any,
         key: TaskKey,
-        writer: str,
+        writer: str | None,
         state: str,
         base: Version,
         base_known: Known | None,

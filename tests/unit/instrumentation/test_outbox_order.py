@@ -36,7 +36,31 @@ def test_spans_go_behind_their_facts_and_what_comes_meanwhile_waits(monkeypatch)
     outbox._send_all()
     assert sent == ["logs", "traces"]
     outbox._send_all()
-    assert sent == ["logs", "traces", "logs", "traces"]
+    assert sent == ["logs", "traces", "logs"]
+    outbox.close()
+
+
+def test_once_facts_are_known_to_be_taken_spans_go_along_at_every_fourth_time(monkeypatch) -> None:
+    """Nobody waits for a span, and each request has its price."""
+    outbox = Outbox("http://x" + LOGS_PATH, "http://x" + TRACES_PATH, Resource({}))
+    monkeypatch.setattr(outbox, "_start", lambda: None)
+    tracer = LightTracer(outbox.take_light_span)
+    sent: list[str] = []
+
+    def deliver(url: str, body: bytes) -> bool:
+        sent.append(url.rpartition("/")[2])
+        return True
+
+    monkeypatch.setattr(outbox, "_deliver", deliver)
+    for n in range(1, 6):
+        span = tracer.start_span("save")
+        outbox.take_fact(Fact(id=f"r:{n}", kind=c.WRITE, time_unix_nano=n, replica="r"), span)
+        span.end()
+        outbox._send_all()
+    assert sent == ["logs", "traces", "logs", "logs", "logs", "traces", "logs"]
+    for _ in range(3):  # nothing new comes: the last span leaves all the same
+        outbox._send_all()
+    assert sent[7:] == ["traces"]
     outbox.close()
 
 
