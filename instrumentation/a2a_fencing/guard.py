@@ -13,7 +13,10 @@ Two rules, each of which can be on alone:
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 
 from a2a_fencing import recorder, sdk_rules
 
@@ -56,18 +59,15 @@ class Guard:
 
 
 OFF = Guard()
-_active = OFF
+_active = [OFF]
 
-
-def in_force() -> Guard:
-    """What is enforced now."""
-    return _active
+in_force: Callable[[], Guard] = partial(itemgetter(0), _active)
+"""What is enforced now. A call into C, as with each event it is asked."""
 
 
 def enforce(guard: Guard) -> Guard:
     """Enforces `guard` from now on; returns what was enforced before."""
-    global _active
-    previous, _active = _active, guard
+    previous, _active[0] = _active[0], guard
     return previous
 
 
@@ -110,7 +110,7 @@ def guard(setting: bool | str | None = None) -> Guard:
         RuntimeError: Something is to be enforced and `instrument()` was not called.
     """
     if setting is None:
-        return _active
+        return in_force()
     asked = wanted(setting)
     if asked and recorder.active() is None:
         raise RuntimeError("the guard works inside the hooks: call a2a_fencing.instrument() first")

@@ -39,7 +39,7 @@ BATCH = 2048
 """Most that leaves in one request."""
 _CAPACITY = 65_536
 _SPANS_EVERY = 4
-"""Times that something is sent until spans are: nobody waits for those, as they repeat what facts say."""
+"""Spans leave at each so-manieth time: nobody waits for them, as they repeat what facts say."""
 
 
 class Outbox:

@@ -370,6 +370,6 @@ async def test_memory_stays_flat_over_many_tasks() -> None:
         for version in range(20):
             memory.saw(key, version, "WORKING")
     assert len(memory) == 100
-    assert memory.at(TaskKey("s", "o", "5"), 1) is None
-    assert memory.at(TaskKey("s", "o", "9999"), 19).state == "WORKING"
-    assert memory.at(TaskKey("s", "o", "9999"), 1) is None
+    assert memory.base(TaskKey("s", "o", "5"), 1)[1] is None
+    assert memory.base(TaskKey("s", "o", "9999"), 19)[1] == ("WORKING", None)
+    assert memory.base(TaskKey("s", "o", "9999"), 1)[1] is None

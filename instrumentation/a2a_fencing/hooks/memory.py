@@ -25,6 +25,10 @@ class Known(NamedTuple):
     fact_id: str | None
 
 
+Held = tuple[str, "str | None"]
+"""State at a version, and the fact that says so."""
+
+
 class _Task:
     """What is known of one task: state and fact by version, the one seen last at the end.
 
@@ -35,7 +39,7 @@ class _Task:
 
     def __init__(self, key: TaskKey) -> None:
         self.key = key
-        self.known: dict[Version, tuple[str, str | None]] = {}
+        self.known: dict[Version, Held] = {}
         self.unresolved: Version | bool = False
 
 
@@ -75,19 +79,12 @@ class TaskMemory:
             task.unresolved = False
             _keep(task.known, version, state, fact_id)
 
-    def at(self, key: TaskKey, version: Version) -> Known | None:
-        """What the store held at `version`, or None when this process does not know."""
+    def base(self, key: TaskKey, version: Version) -> tuple[TaskKey, Held | None]:
+        """Of a version that something is based on: the key with the incarnation, as `key` gives it, and
+        what the store held, or None when this process does not know.
+        """
         task = self._tasks.get((key.store, key.owner, key.task_id))
-        held = task.known.get(version) if task is not None else None
-        return None if held is None else Known(version, *held)
-
-    def before(self, key: TaskKey, base: Version) -> tuple[TaskKey, Known | None]:
-        """The key as `key` gives it, and what `at` knows of the version that a write is based on."""
-        task = self._tasks.get((key.store, key.owner, key.task_id))
-        if task is None:
-            return key, None
-        held = task.known.get(base)
-        return task.key, None if held is None else Known(base, *held)
+        return (key, None) if task is None else (task.key, task.known.get(version))
 
     def latest(self, key: TaskKey) -> Known | None:
         """What was seen last, or None."""
@@ -136,9 +133,7 @@ class TaskMemory:
         return task
 
 
-def _keep(
-    known: dict[Version, tuple[str, str | None]], version: Version, state: str, fact_id: str | None
-) -> None:
+def _keep(known: dict[Version, Held], version: Version, state: str, fact_id: str | None) -> None:
     known[version] = state, fact_id
     if len(known) > _VERSIONS_PER_TASK:
         del known[next(iter(known))]

@@ -10,7 +10,7 @@ from opentelemetry.trace import Span, Status, StatusCode
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
 from a2a_fencing.facts import TaskKey, Version
-from a2a_fencing.hooks.memory import TaskMemory
+from a2a_fencing.hooks.memory import Held, TaskMemory
 from a2a_fencing.hooks.refusal import Attempt, Refusal, explain
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
 from a2a_fencing.hooks.tasks import version_of
@@ -31,7 +31,7 @@ class WriteOutcomes:
     def held_back(self, rec: Recorder, write: Write) -> None:
         """The guard refused it before the store was asked."""
         try:
-            self._record(rec, write, c.TERMINAL_REJECTED, reason=c.TERMINAL)
+            self._record(rec, write, c.TERMINAL_REJECTED, {"reason": c.TERMINAL})
         except Exception as failure:
             internal_errors.report("after a save held back", failure)
 
@@ -42,38 +42,44 @@ class WriteOutcomes:
                 # An outer layer swallowed what the innermost one refused or failed at.
                 refused = isinstance(write.inner_error, ConcurrentTaskModificationError)
                 outcome = c.CONFLICT if refused else c.UNKNOWN
-                self._record(rec, write, outcome, reason=c.UNEXPLAINED if refused else None)
+                self._record(rec, write, outcome, {"reason": c.UNEXPLAINED if refused else None})
                 return
             self._accepted(rec, write, version_of(result))
         except Exception as error:
             internal_errors.report("after a save", error)
 
-    def _accepted(self, rec: Recorder, write: Write, version: Version, **values: Any) -> None:
-        fact_id = self._record(
-            rec,
-            write,
-            c.ACCEPTED,
-            version=version,
-            versioned=False if version is None else None,
-            **values,
-        )
+    def _accepted(
+        self, rec: Recorder, write: Write, version: Version, error_type: str | None = None
+    ) -> None:
+        values: dict[str, Any] = {"version": version}
+        if version is None:
+            values["versioned"] = False
+        if error_type is not None:
+            values["error_type"] = error_type
+        fact_id = self._record(rec, write, c.ACCEPTED, values)
         self._memory.wrote(write.key, version, write.state, fact_id)
         turn, key = write.turn, write.key
         if turn is not None and (turn.key is key or turn.key == key):
             turn.version, turn.state = version, write.state
         known = write.base_known
-        if known is not None and _left_terminal(write, known.state, version):
-            rec.violation(
-                write.span,
-                task=write.key,
-                rule=c.TERMINAL_OVERWRITTEN,
-                witness=tuple(i for i in (known.fact_id, fact_id) if i),
-                writer=write.writer,
-                state=write.state,
-                base_state=known.state,
-                version=version,
-                base_version=write.base,
-            )
+        if known is not None and known[0] in c.TERMINAL_STATES and _replaced(write, known[0], version):
+            self._violated(rec, write, known, version, fact_id)
+
+    def _violated(
+        self, rec: Recorder, write: Write, known: Held, version: Version, fact_id: str
+    ) -> None:
+        base_state, base_fact = known
+        rec.violation(
+            write.span,
+            task=write.key,
+            rule=c.TERMINAL_OVERWRITTEN,
+            witness=(fact_id,) if base_fact is None else (base_fact, fact_id),
+            writer=write.writer,
+            state=write.state,
+            base_state=base_state,
+            version=version,
+            base_version=write.base,
+        )
 
     async def refused(self, rec: Recorder, write: Write, error: BaseException) -> None:
         """The caller was told that somebody else wrote; find out what really was the matter."""
@@ -98,12 +104,12 @@ class WriteOutcomes:
         own = reason == c.OWN_COMMIT
         if write.open_try:
             # An error, after which the store tried again, may have hidden that this try was committed.
-            self._record(rec, write, c.UNKNOWN, attempt=write.open_try)
+            self._record(rec, write, c.UNKNOWN, {"attempt": write.open_try})
             if reason == c.UNEXPLAINED:
                 self._memory.leave_open(write.key, write.base)
                 return
         version = refusal.stored_version if own else None
-        fact_id = self._record(rec, write, outcome, reason=reason, version=version)
+        fact_id = self._record(rec, write, outcome, {"reason": reason, "version": version})
         if refusal.stored_state is None:
             return
         self._memory.saw(
@@ -124,19 +130,19 @@ class WriteOutcomes:
                 self._accepted(rec, write, version_of(write.stored), error_type=error_type)
                 return
             if isinstance(write.inner_error, ConcurrentTaskModificationError):
-                self._record(rec, write, c.CONFLICT, reason=c.UNEXPLAINED, error_type=error_type)
+                self._record(rec, write, c.CONFLICT, {"reason": c.UNEXPLAINED, "error_type": error_type})
                 return
             write.span.set_status(Status(StatusCode.ERROR, error_type))
-            self._record(rec, write, c.UNKNOWN, error_type=error_type)
+            self._record(rec, write, c.UNKNOWN, {"error_type": error_type})
             self._memory.leave_open(write.key, write.base)
         except Exception as failure:
             internal_errors.report("after a failed save", failure)
 
-    def _record(self, rec: Recorder, write: Write, outcome: str, attempt: int = 0, **values: Any) -> str:
-        """Numbers and times the fact; the rest of it can wait. Returns its id."""
-        values["duration_ns"] = time.perf_counter_ns() - write.started_ns
+    def _record(self, rec: Recorder, write: Write, outcome: str, values: dict[str, Any]) -> str:
+        """Numbers and times the fact, owning `values`; the rest can wait. Returns its id."""
         values["outcome"] = outcome
-        values["attempt"] = attempt or write.attempt
+        values.setdefault("attempt", write.attempt)
+        values["duration_ns"] = time.perf_counter_ns() - write.started_ns
         stamp = rec.stamp()
         rec.later(_tell, rec, stamp, write, values)
         return stamp[0]
@@ -155,7 +161,7 @@ def _tell(rec: Recorder, stamp: Stamp, write: Write, values: dict[str, Any]) -> 
     values["context_id"] = write.context_id
     values["state"] = write.state
     values["base_version"] = write.base
-    values["base_state"] = known.state if known is not None else None
+    values["base_state"] = known[0] if known is not None else None
     values["origin"] = write.origin
     values["event_kind"] = write.event_kind
     rec.tell(c.WRITE, stamp, write.span, values)
@@ -174,10 +180,9 @@ def record_read(
     rec.record(c.READ, span, task=key, writer=writer, origin=origin, version=version, state=state)
 
 
-def _left_terminal(write: Write, base_state: str, version: Version) -> bool:
-    """Whether this accepted write alone shows that a terminal state was replaced by another.
+def _replaced(write: Write, base_state: str, version: Version) -> bool:
+    """Whether this accepted write alone shows that the state of its base was replaced by another.
 
     A cancel ignores the base version by contract, so its base says nothing of what it replaced.
     """
-    replaced_is_base = write.state != c.CANCELED or version is None
-    return replaced_is_base and base_state in c.TERMINAL_STATES and base_state != write.state
+    return base_state != write.state and (write.state != c.CANCELED or version is None)

@@ -39,11 +39,11 @@ class Turn:
         version, state: What the execution believes is stored: what it started from, then what its own
             events became.
         saving: Saves of its events under way now.
+        waiting: Who waits until there is none.
     """
 
     __slots__ = (
         "__weakref__",
-        "_waiting",
         "call_context",
         "execution_id",
         "inside",
@@ -57,6 +57,7 @@ class Turn:
         "task_id",
         "token",
         "version",
+        "waiting",
         "writer",
     )
 
@@ -75,7 +76,7 @@ class Turn:
         self.version: Version = None
         self.state: str | None = None
         self.saving = 0
-        self._waiting: list[asyncio.Future[None]] = []
+        self.waiting: list[asyncio.Future[None]] = []
 
     @property
     def context(self) -> Context:
@@ -90,10 +91,9 @@ class Turn:
         return None
 
     def saved(self) -> None:
-        """Ends a save that counted in `saving`."""
-        self.saving -= 1
-        if self._waiting and not self.saving:
-            waiting, self._waiting = self._waiting, []
+        """Wakes who waits for the last save that counted in `saving`, where that has ended."""
+        if not self.saving:
+            waiting, self.waiting = self.waiting, []
             for future in waiting:
                 future.get_loop().call_soon_threadsafe(_wake, future)
 
@@ -101,7 +101,7 @@ class Turn:
         """Waits until no save of its events is under way."""
         if self.saving:
             future = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
+            self.waiting.append(future)
             await future
 
 
@@ -142,10 +142,8 @@ _executing: dict[int, set[Turn]] = {}
 """Turns whose execution runs now, by its trace id."""
 
 
-def current() -> Scope | None:
-    """The innermost scope, or None outside the SDK's own work."""
-    return _scope.get()
-
+current = _scope.get
+"""The innermost scope, or None outside the SDK's own work."""
 
 enter = _scope.set
 """Makes a scope current until `leave` gets what this returns. Not across a generator's ``yield``."""

@@ -22,7 +22,17 @@ class _NeverRaised(Exception):
     """Stands in for an exception that this SDK does not have, so that ``except`` clauses stay valid."""
 
 
+class _NoVersion:
+    """Stands in for the versions of an SDK that has none."""
+
+    MISSING: _NoVersion
+    _value = 0
+
+
+_NoVersion.MISSING = _NoVersion()
+
 VersionedTaskStore = find("a2a.server.cluster.task_store:VersionedTaskStore")
+TaskVersion = find("a2a.server.cluster.version:TaskVersion") or _NoVersion
 LegacyTaskStoreAdapter = find("a2a.server.cluster.task_store:LegacyTaskStoreAdapter")
 VersionedDatabaseTaskStore = find("a2a.server.cluster.database_task_store:VersionedDatabaseTaskStore")
 database_store = find("a2a.server.cluster:database_task_store")
@@ -55,6 +65,7 @@ __all__ = [
     "PushNotificationSender",
     "ResultAggregator",
     "TaskStore",
+    "TaskVersion",
     "VersionedDatabaseTaskStore",
     "VersionedTaskStore",
     "database_store",

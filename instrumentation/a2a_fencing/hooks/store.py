@@ -135,7 +135,9 @@ class StoreHooks:
             writes.leave(write, write_token)
             rec.later(write.end_span, time.time_ns())
             if turn is not None:
-                turn.saved()
+                turn.saving -= 1
+                if turn.waiting:
+                    turn.saved()
 
     async def _holds_back_layer(self, write: Write, store: Any, kwargs: Any) -> bool:
         """Whether the guard refuses a save inside a save.
@@ -145,7 +147,7 @@ class StoreHooks:
         try:
             base = version_of(kwargs.get("prev_version"))
             if base != write.base and (write.base is None or type(base) is type(write.base)):
-                write.base, write.base_known = base, self._memory.at(write.key, base)
+                write.base, write.base_known = base, self._memory.base(write.key, base)[1]
             guards = in_force().store and is_versioned(store)
             return guards and await self._rule.holds_back(write, store)
         except Exception as error:
@@ -173,7 +175,7 @@ class StoreHooks:
         else:
             named, writer = self.key_of(store, context, task.id), self.writer_of(rec, store)
         base = version_of(kwargs.get("prev_version"))
-        key, base_known = self._memory.before(named, base)
+        key, base_known = self._memory.base(named, base)
         return Write(
             store=store,
             task=task,

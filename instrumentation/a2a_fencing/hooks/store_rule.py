@@ -8,7 +8,7 @@ from typing import Any
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
 from a2a_fencing.guard import STORE, in_force
-from a2a_fencing.hooks.memory import Known, TaskMemory
+from a2a_fencing.hooks.memory import Held, TaskMemory
 from a2a_fencing.hooks.sdk import VersionedDatabaseTaskStore
 from a2a_fencing.hooks.stores import is_versioned
 from a2a_fencing.hooks.tasks import state_of, version_of
@@ -46,9 +46,9 @@ class StoreRule:
         if write.base_known is None and write.base is not None:
             write.base_known = await self._read(write)
         known = write.base_known
-        return known is not None and known.state in c.TERMINAL_STATES
+        return known is not None and known[0] in c.TERMINAL_STATES
 
-    async def _read(self, write: Write) -> Known | None:
+    async def _read(self, write: Write) -> Held | None:
         """Asks the store for what was forgotten; the base only, since others are refused anyway."""
         try:
             with inside_store():
@@ -58,7 +58,7 @@ class StoreRule:
             return None
         if stored is not None and version_of(stored.version) == write.base:
             self._memory.saw(write.key, write.base, state_of(stored.task))
-        return self._memory.at(write.key, write.base)
+        return self._memory.base(write.key, write.base)[1]
 
     def _complain(self, store: object) -> None:
         """Says once that there is no hold on a store without versions."""

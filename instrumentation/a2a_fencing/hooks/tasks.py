@@ -14,6 +14,7 @@ from a2a.types.a2a_pb2 import (
 
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Version
+from a2a_fencing.hooks.sdk import TaskVersion
 
 _STATES = {number: name.removeprefix("TASK_STATE_") for name, number in TaskState.items()}
 _EVENT_KINDS: dict[type, str] = {
@@ -23,22 +24,23 @@ _EVENT_KINDS: dict[type, str] = {
     Message: c.MESSAGE_EVENT,
 }
 
-
-def state_name(number: int) -> str:
-    """A state's name without prefix; a number this SDK does not name stays a number."""
-    return _STATES.get(number) or str(number)
+_MISSING = TaskVersion.MISSING._value
+"""What the SDK's MISSING holds; to ask each version for `is_missing` would be a call of Python's."""
 
 
 def state_of(task: Any) -> str:
-    """State of a Task or TaskStatusUpdateEvent."""
-    return state_name(task.status.state)
+    """State of a Task or TaskStatusUpdateEvent, without prefix; one this SDK does not name: a number."""
+    number = task.status.state
+    return _STATES.get(number) or str(number)
 
 
 def version_of(version: Any) -> Version:
     """The value inside a TaskVersion; None for MISSING and for what is no version at all."""
-    if getattr(version, "is_missing", True):
+    if not isinstance(version, TaskVersion):
         return None
     value = version._value
+    if value == _MISSING:
+        return None
     return value if isinstance(value, (int, str)) else str(value)
 
 

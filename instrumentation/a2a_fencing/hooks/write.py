@@ -18,7 +18,7 @@ from opentelemetry.trace import Span, Tracer
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey, Version
 from a2a_fencing.hooks.leaving import restore
-from a2a_fencing.hooks.memory import Known
+from a2a_fencing.hooks.memory import Held
 from a2a_fencing.hooks.scope import Turn
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
 from a2a_fencing.hooks.tasks import event_kind
@@ -94,7 +94,7 @@ class Write:
         writer: str | None,
         state: str,
         base: Version,
-        base_known: Known | None,
+        base_known: Held | None,
         event: Any,
         origin: str,
         turn: Turn | None,
@@ -208,9 +208,8 @@ def leave(write: Write, token: Token[Write | None]) -> None:
 _inside: ContextVar[bool] = ContextVar("a2a_fencing_inside_store", default=False)
 
 
-def is_inside_store() -> bool:
-    """Whether a call into a store is under way, so that what it calls in turn is part of it."""
-    return _inside.get()
+is_inside_store = _inside.get
+"""Whether a call into a store is under way, so that what it calls in turn is part of it."""
 
 
 def enter_store() -> Token[bool]:
