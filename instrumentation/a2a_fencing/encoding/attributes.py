@@ -24,7 +24,9 @@ from a2a_fencing.facts import AttributeValue, Fact, TaskKey
 _COMBINATIONS: Final = 8192
 _SHAPES: Final = 256
 _TASKS: Final = 1024
-"""As many as have facts in a few batches."""
+"""As many as have facts in a few batches; what is kept of more is only in the way of the host's garbage
+collector.
+"""
 
 # Fields whose values come from small sets, encoded together.
 _CLOSED: Final = (
@@ -107,7 +109,7 @@ class _Shape:
 
 _shape: Final = lru_cache(_SHAPES)(_Shape)
 
-_kept: Final = lru_cache(_COMBINATIONS, typed=True)(pair)
+_kept: Final = lru_cache(_TASKS, typed=True)(pair)
 """`pair` for what repeats: contexts, versions, tokens, the execution that a dispatch belongs to."""
 
 
@@ -164,7 +166,7 @@ def key_of(name: str) -> bytes:
     return bytes(KeyValue(key=name).SerializeToString()) + _VALUE
 
 
-@lru_cache(_COMBINATIONS, typed=True)
+@lru_cache(_TASKS, typed=True)
 def attribute(name: str, value: AttributeValue) -> bytes:
     """An attribute of a span behind its length."""
     return pair(key_of(name), value)

@@ -68,8 +68,7 @@ class ExecutorHooks:
         self.running += 1
         phase, error_type = c.FINISHED, None
         try:
-            with scopes.executing(turn):
-                return await wrapped(*args, **kwargs)
+            return await wrapped(*args, **kwargs)
         except asyncio.CancelledError:
             phase = c.CANCELLED
             raise
@@ -78,6 +77,7 @@ class ExecutorHooks:
             raise
         finally:
             self.running -= 1
+            scopes.ends(turn)
             detach(token)
             self._end(rec, turn, phase, error_type)
 
@@ -107,6 +107,7 @@ class ExecutorHooks:
         )
         # The start's own id names the execution: no second id to make and to send.
         turn.execution_id = fact.id
+        scopes.begins(turn)
         return otel_context.attach(scopes.inside(turn, turn.inside))
 
     def _version(self, turn: Turn) -> Version:

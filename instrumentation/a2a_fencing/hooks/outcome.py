@@ -56,13 +56,19 @@ class WriteOutcomes:
             values["versioned"] = False
         if error_type is not None:
             values["error_type"] = error_type
+        known = write.base_known
+        violates = (
+            known is not None and known[0] in c.TERMINAL_STATES and _replaced(write, known[0], version)
+        )
+        # Nothing more is told of it, then: its span can end with this fact.
+        write.told = not violates
         fact_id = self._record(rec, write, c.ACCEPTED, values)
         self._memory.wrote(write.key, version, write.state, fact_id)
         turn, key = write.turn, write.key
         if turn is not None and (turn.key is key or turn.key == key):
             turn.version, turn.state = version, write.state
-        known = write.base_known
-        if known is not None and known[0] in c.TERMINAL_STATES and _replaced(write, known[0], version):
+        if violates:
+            assert known is not None
             self._violated(rec, write, known, version, fact_id)
 
     def _violated(
@@ -165,6 +171,8 @@ def _tell(rec: Recorder, stamp: Stamp, write: Write, values: dict[str, Any]) -> 
     values["origin"] = write.origin
     values["event_kind"] = write.event_kind
     rec.tell(c.WRITE, stamp, write.span, values)
+    if write.told:
+        write.end_span(stamp[1])
 
 
 def record_read(

@@ -187,18 +187,22 @@ def turn_in(context: Context | None = None) -> Turn | None:
     return turn if isinstance(turn, Turn) else None
 
 
-@contextmanager
-def executing(turn: Turn) -> Iterator[None]:
-    """Makes the turn findable by its trace while the block runs."""
-    trace_id = turn.span.get_span_context().trace_id if turn.span is not None else 0
-    _executing.setdefault(trace_id, set()).add(turn)
-    try:
-        yield
-    finally:
-        turns = _executing.get(trace_id, set())
-        turns.discard(turn)
-        if not turns:
-            _executing.pop(trace_id, None)
+def begins(turn: Turn) -> None:
+    """Makes a turn findable by its trace while it executes."""
+    _executing.setdefault(_trace_id(turn), set()).add(turn)
+
+
+def ends(turn: Turn) -> None:
+    """Makes it so no more."""
+    trace_id = _trace_id(turn)
+    turns = _executing.get(trace_id, set())
+    turns.discard(turn)
+    if not turns:
+        _executing.pop(trace_id, None)
+
+
+def _trace_id(turn: Turn) -> int:
+    return turn.span.get_span_context().trace_id if turn.span is not None else 0
 
 
 def turn_of_parent(parent: SpanContext) -> tuple[Turn | None, bool]:

@@ -133,7 +133,8 @@ class StoreHooks:
             if inside is not None:
                 detach(inside)
             writes.leave(write, write_token)
-            rec.later(write.end_span, time.time_ns())
+            if not write.told:
+                rec.later(write.end_span, time.time_ns())
             if turn is not None:
                 turn.saving -= 1
                 if turn.waiting:

@@ -49,6 +49,7 @@ class Write:
         attempt: Which try is under way or decided it: an outer layer may call an inner one again, a
             store may try again.
         open_try: The latest try that failed without being refused, so that it may be stored; 0: none.
+        told: Whether the last fact of it is on its way.
         stored: What the innermost layer returned, or None when it did not return.
         inner_error: What the innermost layer raised, or None.
         event_kind: Kind of that event, or None.
@@ -80,6 +81,7 @@ class Write:
         "store",
         "stored",
         "task",
+        "told",
         "turn",
         "writer",
     )
@@ -120,6 +122,7 @@ class Write:
         self.started_ns = time.perf_counter_ns()
         self.attempt = 1
         self.open_try = 0
+        self.told = False
         self.stored: Any = None
         self.inner_error: BaseException | None = None
         self.ended = False
