@@ -137,6 +137,15 @@ class LightSpan(Span):
         """Does nothing: exception texts stay in the host."""
 
 
+def ambient(span: Span) -> Span:
+    """What stands for a span in a context that the host's code runs in.
+
+    An application that traces nothing has no-op tracers, and such a tracer, asked for a span under one
+    of ours, makes a stand-in each time; a stand-in it hands on as it is.
+    """
+    return NonRecordingSpan(span.get_span_context()) if type(span) is LightSpan else span
+
+
 class LightTracer(trace.Tracer):
     """Makes light spans, each under the span of its context.
 

@@ -22,6 +22,7 @@ from a2a_fencing.hooks.sdk import AgentExecutor
 from a2a_fencing.hooks.stores import is_versioned
 from a2a_fencing.hooks.tasks import state_of, version_of
 from a2a_fencing.recorder import Recorder
+from a2a_fencing.spans import ambient
 
 Method = Callable[..., Awaitable[Any]]
 
@@ -108,7 +109,8 @@ class ExecutorHooks:
         # The start's own id names the execution: no second id to make and to send.
         turn.execution_id = fact.id
         scopes.begins(turn)
-        return otel_context.attach(scopes.inside(turn, turn.inside))
+        around = trace.set_span_in_context(ambient(span))
+        return otel_context.attach(scopes.inside(turn, around))
 
     def _version(self, turn: Turn) -> Version:
         """The version of the task that the executor is given; None for a new one."""
