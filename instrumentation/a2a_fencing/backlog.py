@@ -25,7 +25,7 @@ class Backlog:
         batch: So many are made at once, by whoever adds the last of them.
 
     Attributes:
-        watched: Whether somebody calls `settle` now and then. Until that is so, nothing waits.
+        watched: Whether somebody calls `visit` now and then. While that is not so, nothing waits.
     """
 
     def __init__(self, batch: int = _BATCH) -> None:
@@ -35,7 +35,8 @@ class Backlog:
     def forget(self) -> None:
         """Starts empty: at first, and again in a forked child, as what waits is its parent's."""
         self._waiting: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
-        self._settling = threading.Lock()
+        self._settling = threading.RLock()
+        self._settler: int | None = None
         self.watched = False
 
     def later(self, work: Callable[..., None], *args: Any) -> None:
@@ -43,15 +44,24 @@ class Backlog:
         waiting = self._waiting
         waiting.append((work, args))
         if len(waiting) >= self._batch or not self.watched:
+            self.visit()
+
+    def visit(self) -> None:
+        """Makes the calls that wait, unless somebody is at it: who adds a call waits for nobody."""
+        if self._settler != threading.get_ident():
             self._settle(wait=False)
 
     def settle(self) -> None:
-        """Makes the calls that wait; what another thread has begun is done when this returns."""
+        """Makes the calls that wait; what another thread has begun is done when this returns.
+
+        A signal handler may ask for it in the midst of a call: the others are made then.
+        """
         self._settle(wait=True)
 
     def _settle(self, *, wait: bool) -> None:
         if not self._settling.acquire(wait):
-            return  # another thread is at it, and whoever adds a call does not wait for others
+            return
+        before, self._settler = self._settler, threading.get_ident()
         try:
             while self._waiting:
                 work, args = self._waiting.popleft()
@@ -61,4 +71,5 @@ class Backlog:
                     name = getattr(work, "__qualname__", work)
                     internal_errors.report(f"backlog {name!s}", error)
         finally:
+            self._settler = before
             self._settling.release()

@@ -6,7 +6,7 @@ import enum
 import logging
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import requests
@@ -33,9 +33,13 @@ class Delivery:
 
     Args:
         headers: Sent with each request (an ingest token, say).
+        on_trouble: Called with each try that failed.
     """
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, headers: Mapping[str, str], on_trouble: Callable[[], None] = lambda: None
+    ) -> None:
+        self._on_trouble = on_trouble
         self._headers = {"Content-Type": "application/x-protobuf", **headers}
         self._session = requests.Session()
         self._prepared: dict[str, tuple[requests.PreparedRequest, dict[str, Any]]] = {}
@@ -103,6 +107,7 @@ class Delivery:
             time.sleep(min(left, 0.1))
 
     def _complain(self, url: str, problem: str) -> None:
+        self._on_trouble()
         if not self._complained:
             self._complained = True
             _log.warning(

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from opentelemetry import metrics
+from opentelemetry import metrics, trace
+from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, Observation
 from opentelemetry.trace import Span
 
@@ -29,6 +30,8 @@ class _Counted(NamedTuple):
     phase: str | None
     rule: str | None
 
+
+_NOWHERE: Final = Context()
 
 _Labels = tuple[tuple[str, str], ...]
 _LabelsOf = Callable[[_Counted], "_Labels | None"]
@@ -91,7 +94,9 @@ class Metrics:
         self._counts[fact.kind, fact.outcome, fact.state, fact.reason, fact.phase, fact.rule] += 1
         if fact.duration_ns is not None:
             labels = {"a2a.fencing.outcome": fact.outcome or c.UNKNOWN}
-            self._durations.record(fact.duration_ns / 1e9, labels)
+            # Whatever this runs in now, it was measured under the fact's own span (exemplars).
+            context = trace.set_span_in_context(span or trace.INVALID_SPAN, _NOWHERE)
+            self._durations.record(fact.duration_ns / 1e9, labels, context)
 
     def _observe(self, labels_of: _LabelsOf) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observe(_options: CallbackOptions) -> Iterable[Observation]:

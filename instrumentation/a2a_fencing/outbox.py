@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from opentelemetry.instrumentation.utils import suppress_instrumentation
@@ -99,7 +100,7 @@ class Outbox:
         self._in_flight = 0
         self._settled = 0
         self._closing = False
-        self._delivery = Delivery(self._headers)
+        self._delivery = Delivery(self._headers, self._in_trouble)
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
 
@@ -177,6 +178,7 @@ class Outbox:
             What waits, for so many seconds at most, until everything taken meanwhile is acknowledged;
             it returns None, or in a few words why that did not happen.
         """
+        self._backlog.settle()
         lost = self.lost
 
         def confirm(timeout_s: float) -> str | None:
@@ -201,6 +203,7 @@ class Outbox:
         atexit.unregister(self.close)
         if self._thread is None or self._closing:
             return
+        self._backlog.settle()
         self._closing = True
         self._delivery.hurry()
         self._wake.set()
@@ -212,7 +215,6 @@ class Outbox:
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(target=self._run, name="a2a-fencing-outbox", daemon=True)
                 self._thread.start()
-                self._backlog.watched = True
 
     # --- the thread's side ---
 
@@ -223,14 +225,27 @@ class Outbox:
                 self._wake.wait(self._interval_s)
                 self._wake.clear()
                 closing = self._closing
-                self._backlog.watched = not closing
+                if closing:
+                    self._backlog.watched = False
                 try:
-                    self._backlog.settle()
+                    self._backlog.visit()
                     self._send_all()
                 except Exception as error:
-                    internal_errors.report("outbox", error)
+                    with suppress(Exception):  # where faults are let through, this thread goes on
+                        internal_errors.report("outbox", error)
+                self._backlog.watched = self._knows_where_facts_go and not closing
                 if closing:
                     return
+
+    @property
+    def _knows_where_facts_go(self) -> bool:
+        """Whether the endpoint has taken log events: else facts may have to go on spans, at once."""
+        return self._logs_url is not None and self._unspanned is None
+
+    def _in_trouble(self) -> None:
+        """The endpoint does not answer: as this thread may not come by for long, nothing waits."""
+        self._backlog.watched = False
+        self._backlog.visit()
 
     def _send_all(self) -> None:
         """Sends what waits: facts in their order, spans behind the facts they recorded.

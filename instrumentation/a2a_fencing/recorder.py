@@ -113,7 +113,7 @@ class Recorder:
         self._last = number
         return self._prefix + str(number), self._clock()
 
-    def tell(self, kind: str, stamp: Stamp, span: Span, values: dict[str, Any]) -> None:
+    def tell(self, kind: str, stamp: Stamp, span: Span | None, values: dict[str, Any]) -> None:
         """Makes a fact that was stamped before, owning `values`, and sends it on."""
         self._carry(self._make(kind, stamp, span, values), span)
 
@@ -156,7 +156,10 @@ class Recorder:
 
 
 def _at_once(work: Callable[..., None], *args: Any) -> None:
-    work(*args)
+    try:
+        work(*args)
+    except Exception as error:
+        internal_errors.report(f"{getattr(work, '__qualname__', work)!s}", error)
 
 
 _active: list[Recorder | None] = [None]

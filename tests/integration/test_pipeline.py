@@ -68,6 +68,9 @@ async def test_the_end_of_an_execution_is_on_its_span_too(tmp_path) -> None:
 
     with otlp_sink() as sink, database("sqlite", tmp_path) as db:
         with instrumented(endpoint=sink.url) as instrumentor:
+            assert instrumentor.flush()
+            while not instrumentor._run.pipeline.backlog.watched:
+                pass  # from then on, facts wait
             async with cluster(db.dsn, completes) as (node,):
                 await node.handler.on_message_send(message("go"), CALL)
             assert instrumentor.flush()
@@ -231,6 +234,10 @@ def test_metrics_are_exact_while_facts_wait_for_a_batch() -> None:
         told = program(f"""
             metrics.set_meter_provider(MeterProvider([reader]))
             a2a_fencing.instrument(endpoint={sink.url!r})
+            from a2a_fencing.instrumentor import A2AFencingInstrumentor
+            assert A2AFencingInstrumentor().flush()
+            while not A2AFencingInstrumentor()._run.pipeline.backlog.watched:
+                pass
             for n in range(70):
                 asyncio.run(save(f"t{{n}}"))
             points = {{

@@ -70,7 +70,6 @@ class Hooks:
         """Restores every patched attribute."""
         self._patches.undo()
         self._queues.remove()
-        self._legacy.remove()
 
     def _adopt(self, active_task: Any) -> None:
         """Hooks the classes of an executor and a store that derive from no SDK class."""

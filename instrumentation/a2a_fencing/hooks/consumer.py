@@ -15,16 +15,13 @@ from a2a_fencing.facts import TaskKey
 from a2a_fencing.guard import in_force
 from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks.patches import Patches
-from a2a_fencing.hooks.scope import Scope
+from a2a_fencing.hooks.scope import Scope, Turn
 from a2a_fencing.hooks.sdk import ActiveTask, CasEventConsumer, ConcurrentTaskModificationError
 from a2a_fencing.hooks.store import StoreHooks
 from a2a_fencing.hooks.tasks import event_kind, event_state
 from a2a_fencing.recorder import Recorder
 
 Method = Callable[..., Awaitable[Any]]
-
-_TURN = "_a2a_fencing_turn"
-"""Attribute of a consumer: the turn whose events it applies. Looked up with each event, at once."""
 
 # An SDK without cluster mode applies each event once: what does not raise is applied.
 _TRIES_AGAIN = hasattr(CasEventConsumer, "_process_event_inner")
@@ -39,6 +36,7 @@ class ConsumerHooks:
 
     def __init__(self, stores: StoreHooks) -> None:
         self._stores = stores
+        self._turns: weakref.WeakKeyDictionary[Any, Turn] = weakref.WeakKeyDictionary()
         self._fenced: weakref.WeakSet[Any] = weakref.WeakSet()
         self._sees_applying = False
 
@@ -74,6 +72,7 @@ class ConsumerHooks:
                 turn.writer = self._stores.writer_of(rec, manager.task_store)
                 turn.store, turn.call_context = manager.task_store, request.call_context
                 turn.manager = manager
+                turn.named_by = rec
             except Exception as error:
                 internal_errors.report("arrival of a request", error)
         return await wrapped(*args, **kwargs)
@@ -88,8 +87,8 @@ class ConsumerHooks:
         if kind is None:  # the SDK's own: a message would look long for a field that it does not have
             request = getattr(event, "request_context", None)
             if request is not None:
-                setattr(consumer, _TURN, scopes.turn_of(request))
-        turn = getattr(consumer, _TURN, None)
+                self._turns[consumer] = scopes.turn_of(request)
+        turn = self._turns.get(consumer)
         scope = Scope(c.FROM_EXECUTOR, turn, event if kind is not None else None)
         scope.applied = not _TRIES_AGAIN
         if kind is not None and in_force().consumer and consumer in self._fenced:
@@ -135,7 +134,7 @@ class ConsumerHooks:
 
     async def write_failed(self, wrapped: Method, consumer: Any, args: Any, kwargs: Any) -> Any:
         """Around the FAILED that the consumer writes when the event stream broke."""
-        with scopes.entered(Scope(c.FROM_CONSUMER_FAILURE, turn=getattr(consumer, _TURN, None))):
+        with scopes.entered(Scope(c.FROM_CONSUMER_FAILURE, turn=self._turns.get(consumer))):
             return await wrapped(*args, **kwargs)
 
     async def cancel(self, wrapped: Method, active_task: Any, args: Any, kwargs: Any) -> Any:

@@ -60,8 +60,10 @@ class WriteOutcomes:
         violates = (
             known is not None and known[0] in c.TERMINAL_STATES and _replaced(write, known[0], version)
         )
-        # Nothing more is told of it, then: its span can end with this fact.
-        write.told = not violates
+        if violates:
+            write.begin_span()
+        else:
+            write.told = True
         fact_id = self._record(rec, write, c.ACCEPTED, values)
         self._memory.wrote(write.key, version, write.state, fact_id)
         turn, key = write.turn, write.key
@@ -106,6 +108,7 @@ class WriteOutcomes:
             internal_errors.report("after a refused save", failure)
 
     def _record_refusal(self, rec: Recorder, write: Write, refusal: Refusal) -> None:
+        write.begin_span()
         outcome, reason = refusal.outcome, refusal.reason
         own = reason == c.OWN_COMMIT
         if write.open_try:
@@ -138,6 +141,7 @@ class WriteOutcomes:
             if isinstance(write.inner_error, ConcurrentTaskModificationError):
                 self._record(rec, write, c.CONFLICT, {"reason": c.UNEXPLAINED, "error_type": error_type})
                 return
+            write.begin_span()
             write.span.set_status(Status(StatusCode.ERROR, error_type))
             self._record(rec, write, c.UNKNOWN, {"error_type": error_type})
             self._memory.leave_open(write.key, write.base)
@@ -170,9 +174,14 @@ def _tell(rec: Recorder, stamp: Stamp, write: Write, values: dict[str, Any]) -> 
     values["base_state"] = known[0] if known is not None else None
     values["origin"] = write.origin
     values["event_kind"] = write.event_kind
-    rec.tell(c.WRITE, stamp, write.span, values)
-    if write.told:
-        write.end_span(stamp[1])
+    try:
+        span = write.span
+    except Exception as error:  # an application's sampler or span processor
+        internal_errors.report("span of a save", error)
+        span = None
+    rec.tell(c.WRITE, stamp, span, values)
+    if write.told and span is not None:
+        span.end(stamp[1])
 
 
 def record_read(

@@ -20,6 +20,7 @@ from opentelemetry.trace import Span, SpanContext
 
 from a2a_fencing.facts import TaskKey, Version
 from a2a_fencing.hooks.leaving import restore
+from a2a_fencing.recorder import Recorder
 
 
 class Turn:
@@ -34,6 +35,7 @@ class Turn:
         key: The task it works on, once a handler that knows the store has seen it.
         writer: Label of that store object.
         task_id: The task's id as the request says.
+        named_by: The recorder that was active when `key` and `writer` were given.
         store, call_context: How the task is read again.
         manager: The SDK's TaskManager for it, which knows the version that was read.
         version, state: What the execution believes is stored: what it started from, then what its own
@@ -49,6 +51,7 @@ class Turn:
         "inside",
         "key",
         "manager",
+        "named_by",
         "parent",
         "saving",
         "span",
@@ -69,6 +72,7 @@ class Turn:
         self.token: int | None = None
         self.key: TaskKey | None = None
         self.writer: str | None = None
+        self.named_by: Recorder | None = None
         self.task_id: str | None = None
         self.store: Any = None
         self.call_context: Any = None
@@ -83,11 +87,17 @@ class Turn:
         """Where spans made on behalf of this turn belong."""
         return self.inside if self.inside is not None else self.parent
 
-    def own_key(self, store: Any, call_context: Any, task_id: str) -> TaskKey | None:
+    def own_key(self, named_by: Recorder, store: Any, call_context: Any, task_id: str) -> TaskKey | None:
         """Its task's key, where it is this task, asked for in the way that was used to name it."""
         key = self.key
-        if store is self.store and call_context is self.call_context and key is not None:
-            return key if key.task_id == task_id else None
+        if (
+            named_by is self.named_by
+            and store is self.store
+            and call_context is self.call_context
+            and key is not None
+            and key.task_id == task_id
+        ):
+            return key
         return None
 
     def saved(self) -> None:

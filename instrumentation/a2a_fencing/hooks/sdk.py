@@ -22,17 +22,7 @@ class _NeverRaised(Exception):
     """Stands in for an exception that this SDK does not have, so that ``except`` clauses stay valid."""
 
 
-class _NoVersion:
-    """Stands in for the versions of an SDK that has none."""
-
-    MISSING: _NoVersion
-    _value = 0
-
-
-_NoVersion.MISSING = _NoVersion()
-
 VersionedTaskStore = find("a2a.server.cluster.task_store:VersionedTaskStore")
-TaskVersion = find("a2a.server.cluster.version:TaskVersion") or _NoVersion
 LegacyTaskStoreAdapter = find("a2a.server.cluster.task_store:LegacyTaskStoreAdapter")
 VersionedDatabaseTaskStore = find("a2a.server.cluster.database_task_store:VersionedDatabaseTaskStore")
 database_store = find("a2a.server.cluster:database_task_store")
@@ -48,7 +38,7 @@ DefaultRequestHandlerV2 = find(
     "a2a.server.request_handlers.default_request_handler_v2:DefaultRequestHandlerV2"
 )
 LegacyRequestHandler = find("a2a.server.request_handlers.default_request_handler:LegacyRequestHandler")
-ResultAggregator = find("a2a.server.tasks.result_aggregator:ResultAggregator")
+TaskManager = find("a2a.server.tasks.task_manager:TaskManager")
 PushNotificationSender = find("a2a.server.tasks.push_notification_sender:PushNotificationSender")
 
 __all__ = [
@@ -63,9 +53,8 @@ __all__ = [
     "LegacyRequestHandler",
     "LegacyTaskStoreAdapter",
     "PushNotificationSender",
-    "ResultAggregator",
+    "TaskManager",
     "TaskStore",
-    "TaskVersion",
     "VersionedDatabaseTaskStore",
     "VersionedTaskStore",
     "database_store",

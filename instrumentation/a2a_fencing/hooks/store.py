@@ -97,12 +97,13 @@ class StoreHooks:
             return await wrapped(*args, **kwargs)
         outer = writes.current()
         task = args[0] if args else kwargs.get("task")
-        if outer is not None and outer.task.id == getattr(task, "id", None):
+        if outer is not None and outer.key.task_id == getattr(task, "id", None):
             if await self._holds_back_layer(outer, store, kwargs):
                 wrapped = _refuse
             return await outer.layer(wrapped, args, kwargs)
         try:
             write = self._begin(rec, store, task, args, kwargs)
+            inside = trace.set_span_in_context(write.span) if rec.nests else None
             if self._audit:
                 await self._audit_read(rec, write)
             guarded = in_force().store and await self._rule.holds_back(write, store)
@@ -113,7 +114,7 @@ class StoreHooks:
         if turn is not None:
             turn.saving += 1
         write_token = writes.enter(write)
-        inside = otel_context.attach(trace.set_span_in_context(write.span)) if rec.nests else None
+        token = otel_context.attach(inside) if inside is not None else None
         try:
             if guarded:
                 self._outcomes.held_back(rec, write)
@@ -130,8 +131,8 @@ class StoreHooks:
             self._outcomes.returned(rec, write, result)
             return result
         finally:
-            if inside is not None:
-                detach(inside)
+            if token is not None:
+                detach(token)
             writes.leave(write, write_token)
             if not write.told:
                 rec.later(write.end_span, time.time_ns())
@@ -170,7 +171,7 @@ class StoreHooks:
             scope.writes += 1
             event = scope.event if event is None else event
         turn = scope.turn if scope is not None else None
-        named = turn.own_key(store, context, task.id) if turn is not None else None
+        named = turn.own_key(rec, store, context, task.id) if turn is not None else None
         if turn is not None and named is not None:
             writer = turn.writer
         else:

@@ -14,7 +14,6 @@ from a2a.types.a2a_pb2 import (
 
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Version
-from a2a_fencing.hooks.sdk import TaskVersion
 
 _STATES = {number: name.removeprefix("TASK_STATE_") for name, number in TaskState.items()}
 _EVENT_KINDS: dict[type, str] = {
@@ -23,9 +22,6 @@ _EVENT_KINDS: dict[type, str] = {
     TaskArtifactUpdateEvent: c.ARTIFACT_EVENT,
     Message: c.MESSAGE_EVENT,
 }
-
-_MISSING = TaskVersion.MISSING._value
-"""What the SDK's MISSING holds; to ask each version for `is_missing` would be a call of Python's."""
 
 
 def state_of(task: Any) -> str:
@@ -36,11 +32,9 @@ def state_of(task: Any) -> str:
 
 def version_of(version: Any) -> Version:
     """The value inside a TaskVersion; None for MISSING and for what is no version at all."""
-    if not isinstance(version, TaskVersion):
+    if version is None or getattr(type(version), "is_missing", None) is None or version.is_missing:
         return None
     value = version._value
-    if value == _MISSING:
-        return None
     return value if isinstance(value, (int, str)) else str(value)
 
 

@@ -7,6 +7,7 @@ adapter swallows, translates or refuses.
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -22,6 +23,9 @@ from a2a_fencing.hooks.memory import Held
 from a2a_fencing.hooks.scope import Turn
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
 from a2a_fencing.hooks.tasks import event_kind
+
+_TRY = "_save_once"
+"""The SDK's method that is one try."""
 
 _STORED_NOTHING_TO_TELL = True
 """What an innermost layer that returns None is taken to have returned: it did store."""
@@ -144,6 +148,12 @@ class Write:
             )
         return self._span
 
+    def begin_span(self) -> None:
+        """Makes its span now, as more than its last fact is to be told of it: two threads might else
+        make one each.
+        """
+        _ = self.span
+
     def end_span(self, end_time: int) -> None:
         """Ends its span, at a time in ns since 1970."""
         self.span.end(end_time)
@@ -155,14 +165,14 @@ class Write:
 
     def failed_once(self, error: BaseException) -> None:
         """Notes that a try failed after which the store thinks of another one."""
-        self.failed(error)
+        self.open_try = self.attempt
         self._repeated = error
         self.attempt += 1
 
     def failed(self, error: BaseException) -> None:
         """Notes how a call of the store ended that did not succeed."""
-        if error is self._repeated:  # it gave up, so there was no other try
-            self._repeated = None
+        if error is self._repeated or (self._repeated is not None and not _in_a_try(error)):
+            self._repeated = None  # it gave up or was cancelled first, so there was no other try
             self.attempt -= 1
         elif not isinstance(error, ConcurrentTaskModificationError):
             self.open_try = self.attempt
@@ -187,6 +197,11 @@ class Write:
             raise
         finally:
             self._depth -= 1
+
+
+def _in_a_try(error: BaseException) -> bool:
+    """Whether an error came out of a try of the SDK's store, and not out of its pause before one."""
+    return any(frame.f_code.co_name == _TRY for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 _current: ContextVar[Write | None] = ContextVar("a2a_fencing_write", default=None)

@@ -86,6 +86,33 @@ def test_settled_means_that_what_another_thread_had_begun_is_done() -> None:
     others[0].join(10)
 
 
+def test_a_signal_handler_that_settles_in_the_midst_of_a_call_gets_the_others_done() -> None:
+    done: list[int] = []
+    backlog = Backlog(batch=9)
+    backlog.watched = True
+
+    def interrupted() -> None:
+        backlog.settle()
+        done.append(0)
+
+    backlog.later(interrupted)
+    backlog.later(done.append, 1)
+    backlog.settle()
+    assert done == [1, 0]
+
+
+def test_a_call_that_puts_off_another_does_not_begin_with_it() -> None:
+    done: list[int] = []
+    backlog = Backlog()
+
+    def work() -> None:
+        backlog.later(done.append, 1)
+        done.append(0)
+
+    backlog.later(work)
+    assert done == [0, 1]
+
+
 def test_a_forked_child_has_nothing_of_its_parents() -> None:
     done: list[int] = []
     backlog = Backlog(batch=9)
