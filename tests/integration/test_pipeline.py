@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,7 @@ from a2a.types.a2a_pb2 import Task, TaskState, TaskStatus
 
 import a2a_fencing
 from a2a_fencing import conventions as c
+from a2a_fencing import recorder
 from a2a_fencing.instrumentor import A2AFencingInstrumentor
 from support.cluster import cluster, message, status, submitted
 from support.databases import database
@@ -95,6 +97,26 @@ async def test_an_endpoint_that_takes_only_traces_gets_every_fact_and_sees_no_se
         assert sorted(fact.n for fact in sink.facts_in_spans()) == [1, 2, 3, 4]
         assert len([r for r in sink.requests if r[0] == "/v1/logs"]) == 1
         assert caplog.records == []
+
+
+async def test_facts_without_a_span_recorded_while_the_endpoint_thinks_go_on_spans_too() -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def slow_jaeger(path: str, before: int):
+        if path == "/v1/traces":
+            return 200, {}
+        asked.set()
+        assert answer.wait(10)
+        return 404, {}
+
+    with otlp_sink(slow_jaeger) as sink, instrumented(endpoint=sink.url) as instrumentor:
+        assert asked.wait(10)
+        record = recorder.active().record
+        for _ in range(5):
+            record(c.OMITTED)
+        answer.set()
+        assert instrumentor.flush()
+        assert sorted(fact.n for fact in sink.facts_in_spans()) == [1, 2, 3, 4, 5, 6]
 
 
 async def test_a_receiver_that_is_full_is_asked_again_and_gets_every_fact_once(
@@ -268,6 +290,24 @@ def test_switching_off_and_on_again_counts_nothing_twice() -> None:
     """)
     assert told["logged"] == 2
     assert told["points"]["a2a.fencing.writes"] == 2
+
+
+def test_a_span_processor_that_fails_does_not_fail_a_save() -> None:
+    told = program("""
+        from opentelemetry.sdk.trace import SpanProcessor
+
+        class Fails(SpanProcessor):
+            def on_start(self, span, parent_context=None):
+                raise RuntimeError("the application's own")
+
+        trace_with(); log()
+        trace.get_tracer_provider().add_span_processor(Fails())
+        a2a_fencing.instrument()
+        store = InMemoryTaskStore()
+        asyncio.run(save("t", store))
+        tell(stored=asyncio.run(store.get("t", ServerCallContext())) is not None)
+    """)
+    assert told["stored"]
 
 
 def test_an_application_that_only_traces_gets_every_fact_on_a_span() -> None:

@@ -269,3 +269,39 @@ async def test_a_refused_retry_that_cannot_be_explained_is_unknown(db: Database)
             with pytest.raises(asyncio.CancelledError):
                 await save(store, task("COMPLETED"), first)
     assert told(last_write(history)) == (c.UNKNOWN, None)
+
+
+class Failing(VersionedDatabaseTaskStore):
+    """Every try fails, with one and the same exception, as a driver's pool may hold it."""
+
+    failed = 0
+    tried: asyncio.Event | None = None
+    error = OperationalError("COMMIT", {}, Exception("locked"))
+
+    async def _save_once(self, *args, **kwargs):
+        self.failed += 1
+        if self.tried is not None:
+            self.tried.set()
+        raise self.error
+
+
+async def test_tries_are_counted_where_each_fails_with_the_same_exception(db: Database) -> None:
+    async with cluster(db.dsn, idle) as (node,):
+        store = Failing(node.engine, retry_delay_s=0)
+        with capture() as history, pytest.raises(OperationalError):
+            await save(store, task("WORKING"), TaskVersion.MISSING)
+    assert (last_write(history).outcome, last_write(history).attempt) == (c.UNKNOWN, store.failed)
+    assert store.failed > 1
+
+
+async def test_a_save_cancelled_in_the_pause_between_tries_had_no_second_one(db: Database) -> None:
+    async with cluster(db.dsn, idle) as (node,):
+        store = Failing(node.engine, retry_delay_s=60)
+        store.tried = asyncio.Event()
+        with capture() as history:
+            saving = asyncio.create_task(save(store, task("WORKING"), TaskVersion.MISSING))
+            await store.tried.wait()  # and in the same step on to the store's own sleep
+            saving.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await saving
+    assert (last_write(history).outcome, last_write(history).attempt) == (c.UNKNOWN, 1)

@@ -9,6 +9,7 @@ import pytest
 from opentelemetry.sdk.resources import Resource
 
 from a2a_fencing import conventions as c
+from a2a_fencing.backlog import Backlog
 from a2a_fencing.facts import Fact
 from a2a_fencing.outbox import BATCH, LOGS_PATH, TRACES_PATH, Outbox
 from a2a_fencing.spans import LightTracer
@@ -109,4 +110,16 @@ def test_spans_that_find_no_room_are_not_encoded(monkeypatch: pytest.MonkeyPatch
     for name in ("first", "second"):
         tracer.start_span(name).end()
     assert encoded == ["first"]
+    outbox.close()
+
+
+def test_what_could_not_be_encoded_before_is_not_held_against_a_later_fact(monkeypatch) -> None:
+    backlog = Backlog()
+    outbox = Outbox("http://x" + LOGS_PATH, None, Resource({}), backlog=backlog)
+    monkeypatch.setattr(outbox, "_start", lambda: None)
+    backlog.watched = True
+    backlog.later(outbox.take_fact, Fact(id="r:1", kind="\ud800", time_unix_nano=1, replica="r"), None)
+    confirm = outbox.confirmation()
+    assert outbox.lost == 1
+    assert confirm(0) is None
     outbox.close()
