@@ -305,3 +305,28 @@ async def test_a_save_cancelled_in_the_pause_between_tries_had_no_second_one(db:
             with pytest.raises(asyncio.CancelledError):
                 await saving
     assert (last_write(history).outcome, last_write(history).attempt) == (c.UNKNOWN, 1)
+
+
+async def test_an_outer_layer_that_fails_after_a_second_try_took_place_takes_nothing_back(
+    db: Database,
+) -> None:
+    class FailsAtFirst(VersionedDatabaseTaskStore):
+        tries = 0
+
+        async def _save_once(self, *args, **kwargs):
+            self.tries += 1
+            if self.tries == 1:
+                raise OperationalError("BEGIN", {}, Exception("locked"))
+            return await super()._save_once(*args, **kwargs)
+
+    class FailsAtLast(FailsAtFirst):
+        async def save(self, *args, **kwargs):
+            await super().save(*args, **kwargs)
+            raise RuntimeError("a layer of its own")
+
+    async with cluster(db.dsn, idle) as (node,):
+        store = FailsAtLast(node.engine, retry_delay_s=0)
+        with capture() as history, pytest.raises(RuntimeError):
+            await save(store, task("WORKING"), TaskVersion.MISSING)
+    write = last_write(history)
+    assert (write.outcome, write.attempt, write.error_type) == (c.ACCEPTED, 2, "RuntimeError")

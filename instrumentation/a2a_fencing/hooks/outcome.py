@@ -134,10 +134,10 @@ class WriteOutcomes:
         """The caller got an error that says nothing of what is stored, or its own cancellation."""
         try:
             error_type = type(error).__qualname__
-            write.failed(error)
             if write.was_stored:
                 self._accepted(rec, write, version_of(write.stored), error_type=error_type)
                 return
+            write.failed(error)
             if isinstance(write.inner_error, ConcurrentTaskModificationError):
                 self._record(rec, write, c.CONFLICT, {"reason": c.UNEXPLAINED, "error_type": error_type})
                 return

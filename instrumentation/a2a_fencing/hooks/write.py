@@ -219,7 +219,7 @@ enter = _current.set
 def leave(write: Write, token: Token[Write | None]) -> None:
     """Ends a write. What is still to be told of it does not keep the task alive."""
     write.ended = True
-    write.store = write.task = write.context = None
+    write.store = write.task = write.context = write.turn = None
     restore(_current, token)
 
 
