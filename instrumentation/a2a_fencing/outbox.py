@@ -1,8 +1,8 @@
 """The way out of the process: facts and spans wait here, bounded, and leave in the background.
 
-The host's thread encodes and appends. What waits is bytes, which Python's garbage collector need not
-look at, as it would at thousands of objects that live for half a second. One thread sends batches to an
-OTLP/HTTP endpoint and holds on to a batch until it is acknowledged or refused for good; what overflows
+The host's thread encodes and appends, by the batch. What waits is bytes, which Python's garbage collector
+need not look at, as it would at thousands of objects that live for half a second. One thread sends
+batches to an OTLP/HTTP endpoint and holds on to a batch until it is acknowledged or refused for good; what overflows
 meanwhile is counted, never silently lost.
 """
 
@@ -40,7 +40,7 @@ BATCH = 2048
 """Most that leaves in one request."""
 _CAPACITY = 65_536
 _SPANS_EVERY = 4
-"""Spans leave at each so-manieth time: nobody waits for them, as they repeat what facts say."""
+"""Spans leave at one sending in so many: nobody waits for them, as they repeat what facts say."""
 
 
 class Outbox:

@@ -10,6 +10,19 @@ from a2a_fencing import internal_errors
 from a2a_fencing.backlog import Backlog
 
 
+def held_up(backlog: Backlog, done: list[int]) -> tuple[threading.Event, threading.Event]:
+    """Puts off a call that notes 0; returns what tells that it has begun, and what lets it go on."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        assert go_on.wait(10)
+        done.append(0)
+
+    backlog.later(slow)
+    return begun, go_on
+
+
 def test_nothing_waits_until_somebody_comes_by_to_settle() -> None:
     done: list[int] = []
     backlog = Backlog(batch=10)
@@ -43,16 +56,9 @@ def test_a_fault_is_accounted_for_and_does_not_stop_the_others(
 
 def test_whoever_adds_does_not_wait_for_the_thread_that_settles() -> None:
     done: list[int] = []
-    begun, go_on = threading.Event(), threading.Event()
     backlog = Backlog(batch=2)
     backlog.watched = True
-
-    def slow() -> None:
-        begun.set()
-        assert go_on.wait(10)
-        done.append(0)
-
-    backlog.later(slow)
+    begun, go_on = held_up(backlog, done)
     other = threading.Thread(target=backlog.settle)
     other.start()
     assert begun.wait(10)
@@ -66,16 +72,9 @@ def test_whoever_adds_does_not_wait_for_the_thread_that_settles() -> None:
 
 def test_settled_means_that_what_another_thread_had_begun_is_done() -> None:
     done: list[int] = []
-    begun, go_on = threading.Event(), threading.Event()
     backlog = Backlog(batch=9)
     backlog.watched = True
-
-    def slow() -> None:
-        begun.set()
-        assert go_on.wait(10)
-        done.append(0)
-
-    backlog.later(slow)
+    begun, go_on = held_up(backlog, done)
     others = [threading.Thread(target=backlog.settle) for _ in range(2)]
     others[0].start()
     assert begun.wait(10)

@@ -15,6 +15,18 @@ from a2a_fencing.outbox import BATCH, LOGS_PATH, TRACES_PATH, Outbox
 from a2a_fencing.spans import LightTracer
 
 
+def noted(monkeypatch: pytest.MonkeyPatch, outbox: Outbox) -> list[str]:
+    """Which signals the outbox sends from now on; all are taken."""
+    sent: list[str] = []
+
+    def deliver(url: str, body: bytes) -> bool:
+        sent.append(url.rpartition("/")[2])
+        return True
+
+    monkeypatch.setattr(outbox, "_deliver", deliver)
+    return sent
+
+
 def test_spans_go_behind_their_facts_and_what_comes_meanwhile_waits(monkeypatch) -> None:
     outbox = Outbox("http://x" + LOGS_PATH, "http://x" + TRACES_PATH, Resource({}))
     monkeypatch.setattr(outbox, "_start", lambda: None)
@@ -46,13 +58,7 @@ def test_once_facts_are_known_to_be_taken_spans_go_along_at_every_fourth_time(mo
     outbox = Outbox("http://x" + LOGS_PATH, "http://x" + TRACES_PATH, Resource({}))
     monkeypatch.setattr(outbox, "_start", lambda: None)
     tracer = LightTracer(outbox.take_light_span)
-    sent: list[str] = []
-
-    def deliver(url: str, body: bytes) -> bool:
-        sent.append(url.rpartition("/")[2])
-        return True
-
-    monkeypatch.setattr(outbox, "_deliver", deliver)
+    sent = noted(monkeypatch, outbox)
     for n in range(1, 6):
         span = tracer.start_span("save")
         outbox.take_fact(Fact(id=f"r:{n}", kind=c.WRITE, time_unix_nano=n, replica="r"), span)
@@ -70,13 +76,7 @@ def test_sending_goes_on_while_facts_or_spans_are_a_batch_behind(monkeypatch) ->
     outbox = Outbox(None, "http://x" + TRACES_PATH, Resource({}))
     monkeypatch.setattr(outbox, "_start", lambda: None)
     tracer = LightTracer(outbox.take_light_span)
-    sent: list[str] = []
-
-    def deliver(url: str, body: bytes) -> bool:
-        sent.append(url.rpartition("/")[2])
-        return True
-
-    monkeypatch.setattr(outbox, "_deliver", deliver)
+    sent = noted(monkeypatch, outbox)
     for _ in range(2 * BATCH + 1):
         tracer.start_span("save").end()
     outbox._send_all()
