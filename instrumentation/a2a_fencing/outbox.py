@@ -1,9 +1,9 @@
 """The way out of the process: facts and spans wait here, bounded, and leave in the background.
 
-The host's thread encodes and appends, by the batch. What waits is bytes, which Python's garbage collector
-need not look at, as it would at thousands of objects that live for half a second. One thread sends
-batches to an OTLP/HTTP endpoint and holds on to a batch until it is acknowledged or refused for good; what overflows
-meanwhile is counted, never silently lost.
+The host's thread encodes and appends, by the batch. What waits is bytes, which Python's garbage
+collector need not look at, as it would at thousands of objects that live for half a second. One thread
+sends batches to an OTLP/HTTP endpoint and holds on to a batch until it is acknowledged or refused for
+good; what overflows meanwhile is counted, never silently lost.
 """
 
 from __future__ import annotations
