@@ -46,8 +46,10 @@ class Cashier(AgentExecutor):
         await self._think()
         order = context.get_user_input()
         if await self._charge(order):
-            await updater.add_artifact([new_text_part(f"{order} is paid")], name="receipt")
-            await updater.complete()
+            # One event: of a burst the store refuses only the first when somebody else has
+            # finished the task, and the next would overwrite what they stored.
+            paid = updater.new_agent_message([new_text_part(f"{order} is paid")])
+            await updater.complete(paid)
         else:
             await updater.failed()
 
