@@ -366,8 +366,27 @@ MUTANTS = (
     Mutant(
         "version-fork: a gap refutes nothing",
         "rules/versions.py",
-        "text, suspected=suspected, if_complete=True",
-        "text, suspected=suspected",
+        "(one, other),\n                text,\n                suspected=life.may_be_several,\n"
+        "                if_complete=True,\n",
+        "(one, other),\n                text,\n                suspected=life.may_be_several,\n",
+    ),
+    Mutant(
+        "unseen-writer: a task created twice is one life",
+        "rules/versions.py",
+        "(at.author, seen),\n                text,\n                suspected=life.may_be_several,\n",
+        "(at.author, seen),\n                text,\n",
+    ),
+    Mutant(
+        "created twice: only accepted writes create",
+        "incarnation.py",
+        "return self.born is not None and self.indeterminate.creates_after(self.born)",
+        "return False",
+    ),
+    Mutant(
+        "created twice: a lost first try counts",
+        "landing.py",
+        " or write.n > born.n)",
+        " or True)",
     ),
     Mutant(
         "unseen-writer: a moved state is not seen",

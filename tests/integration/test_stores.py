@@ -21,6 +21,7 @@ from a2a.server.tasks.copying_task_store import CopyingTaskStoreAdapter
 from a2a.server.tasks.database_task_store import DatabaseTaskStore
 from a2a.server.tasks.inmemory_task_store import InMemoryTaskStore
 from a2a.types.a2a_pb2 import Task, TaskState, TaskStatus
+from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from a2a_fencing import conventions as c
@@ -317,6 +318,66 @@ async def test_a_deletion_that_failed_is_told_when_the_task_is_gone(deletes: boo
     await engine.dispose()
     assert [f.error_type for f in history.of(c.DELETED)] == ["ConnectionError"] * deletes
     assert [f.kind for f in history.facts if f.kind != c.DELETED] == [c.WRITE]
+
+
+class LeavesTheRow(VersionedDatabaseTaskStore):
+    """Deletes the versions, or does not, and loses the answer: the row was saved anew before."""
+
+    deletes = True
+
+    async def delete(self, task_id, context):
+        if self.deletes:
+            async with self._db.async_session_maker.begin() as session:
+                await session.execute(delete(self._version_model))
+        raise ConnectionError
+
+
+@pytest.mark.parametrize("deleter_knows_it", [True, False])
+@pytest.mark.parametrize("deletes", [True, False])
+async def test_a_failed_deletion_is_told_when_only_the_row_was_saved_anew(
+    deleter_knows_it: bool, deletes: bool, db: Database
+) -> None:
+    """The SDK deletes a task's row and its versions apart; versions are what a life is told by."""
+    engine = create_async_engine(db.dsn)
+    store = LeavesTheRow(engine)
+    store.deletes = deletes
+    if not deleter_knows_it:
+        await first_save(store)
+    with capture() as history:
+        if deleter_knows_it:
+            await first_save(store)
+        with pytest.raises(ConnectionError):
+            await store.delete("t1", CALL)
+    await engine.dispose()
+    assert [f.error_type for f in history.of(c.DELETED)] == ["ConnectionError"] * deletes
+
+
+async def test_a_failed_deletion_is_told_when_versions_begin_anew(db: Database) -> None:
+    class Reborn(LosesTheAnswer):
+        async def delete(self, task_id, context):
+            await VersionedDatabaseTaskStore.delete(self, task_id, context)
+            await db.run("INSERT INTO tasks SELECT * FROM kept")
+            await db.run(
+                "INSERT INTO task_versions (task_id, owner, version) SELECT id, owner, 1 FROM kept"
+            )
+            raise ConnectionError
+
+    engine = create_async_engine(db.dsn)
+    store = Reborn(engine)
+    with capture() as history:
+        first = await first_save(store)
+        await store.save(task(), event=None, prev=None, prev_version=first, context=CALL)
+        await db.run("CREATE TABLE kept AS SELECT * FROM tasks")
+        with pytest.raises(ConnectionError):
+            await store.delete("t1", CALL)
+    await engine.dispose()
+    assert len(history.of(c.DELETED)) == 1
+
+
+async def first_save(store: VersionedTaskStore) -> TaskVersion:
+    return await store.save(
+        task(), event=None, prev=None, prev_version=TaskVersion.MISSING, context=CALL
+    )
 
 
 async def test_audit_sees_what_raw_sql_did(db: Database) -> None:

@@ -68,7 +68,7 @@ class Incarnation:
         last_by_executor: The accepted write of an executor with the highest version.
         gave_up: The latest refused attempt of a consumer to record that its execution had failed.
         born: The write that created the task, when it is here.
-        births: How many writes created the task; of several, a deletion between them may be unknown.
+        births: How many writes created the task.
         ended: Whether a deletion ended it.
         inferred: Whether it is inferred which facts are its own, because there are other incarnations.
         dirty: What has to be judged (again).
@@ -139,6 +139,13 @@ class Incarnation:
         elif kind == c.ANSWER:
             self._answer(fact, n)
 
+    @property
+    def may_be_several(self) -> bool:
+        """Whether the task was created more than once, with a deletion in between that nobody told."""
+        if self.births > 1:
+            return True
+        return self.born is not None and self.indeterminate.creates_after(self.born)
+
     def final(self) -> Stored | None:
         """The state the task has now, as far as the facts tell for certain."""
         highest = self.versions.highest
@@ -206,7 +213,8 @@ class Incarnation:
         self._sight(write, n, version)
         if quiet:
             return
-        if counting is not versions.counting or (base is None and self.births == 2):
+        born_again = base is None and (self.births == 2 or self.indeterminate.writes)
+        if counting is not versions.counting or born_again:
             self.judge_all()
         elif lowest is not versions.lowest_written:
             self.dirty |= {(VERSION, other) for other in versions.unwritten}
@@ -263,7 +271,7 @@ class Incarnation:
             self.indeterminate = Indeterminate()
             self.whole.add((LANDINGS, ""))
         self.indeterminate.add(write)
-        if not self.versions.counting:
+        if not self.versions.counting or write.base_version is None:
             self.judge_all()
         if write.state in c.TERMINAL_STATES:
             self._dirty_dispatches()

@@ -31,6 +31,18 @@ class Indeterminate:
         self.writes.append(write)
         self.writes.sort(key=by_number)
 
+    def creates_after(self, born: Fact) -> bool:
+        """Whether one of them is of a task that was not stored, though `born` had created it.
+
+        A first write that was lost and then tried again comes before the one that was accepted.
+        """
+        return any(
+            write.base_version is None
+            and not is_cancel(write)
+            and (write.replica != born.replica or write.n > born.n)
+            for write in self.writes
+        )
+
     @property
     def landed(self) -> dict[Known, Fact]:
         """Versions that such a write turned out to have made."""

@@ -255,11 +255,30 @@ class StoreHooks:
             try:
                 result = await wrapped(*args, **kwargs)
             except Exception as error:
-                if await _is_gone(store, args, kwargs):
+                if await self._has_ended(store, args, kwargs):
                     self._deleted(rec, store, args, kwargs, error_type=type(error).__qualname__)
                 raise
         self._deleted(rec, store, args, kwargs)
         return result
+
+    async def _has_ended(self, store: Any, args: Any, kwargs: Any) -> bool:
+        """Whether a deletion that failed ended the task's incarnation all the same.
+
+        The SDK deletes the row of a task and then its versions: a save between the two leaves a row
+        without a version, and one after both begins anew.
+        """
+        try:
+            task_id, context = _which(args, kwargs)
+            stored = await store.get(task_id, context)
+            if stored is None or not is_versioned(store):
+                return stored is None
+            known = self._memory.latest(self.key_of(store, context, task_id))
+        except Exception:
+            return False  # it cannot be told
+        version, before = version_of(stored.version), known.version if known is not None else None
+        if version is None:
+            return known is None or before is not None
+        return isinstance(version, int) and isinstance(before, int) and version < before
 
     def _deleted(
         self, rec: Recorder, store: Any, args: Any, kwargs: Any, error_type: str | None = None
@@ -293,11 +312,3 @@ def _which(args: Any, kwargs: Any) -> tuple[str, Any]:
         args[0] if args else kwargs["task_id"],
         kwargs["context"] if "context" in kwargs else args[-1],
     )
-
-
-async def _is_gone(store: Any, args: Any, kwargs: Any) -> bool:
-    """Whether the task is not stored any more, though its deletion failed."""
-    try:
-        return await store.get(*_which(args, kwargs)) is None
-    except Exception:
-        return False  # it cannot be told

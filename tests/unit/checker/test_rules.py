@@ -740,6 +740,34 @@ def test_a_state_that_moved_without_a_version_is_told_by_who_read_it() -> None:
     assert finding.witness == ("A:1", "B:1")
 
 
+@pytest.mark.parametrize("outcome", ["accepted", "unknown"])
+def test_a_state_that_moved_where_the_task_was_created_twice_may_be_another_life_s(outcome: str) -> None:
+    """What was deleted between them nobody told; the versions began anew."""
+    tale = Tale()
+    a, b = tale.replica("A"), tale.replica("B")
+    a.write(S, to=1)
+    a.write(W, 1, 2)
+    b.read(1, C)
+    if outcome == "accepted":
+        a.write(C, to=1, base_state=W)
+    else:
+        a.unknown(C, None)
+
+    told = {(finding.rule, finding.certainty) for finding in tale.check().findings}
+    assert (c.UNSEEN_WRITER, c.PROVEN) not in told
+    assert told & {(c.UNSEEN_WRITER, c.SUSPECTED), (c.VERSION_FORK, c.SUSPECTED)}
+
+
+def test_a_first_write_that_was_lost_and_tried_again_is_no_second_creation() -> None:
+    tale = Tale()
+    a, b = tale.replica("A"), tale.replica("B")
+    a.unknown(S, None)
+    a.write(S, to=1)
+    b.read(1, C)
+
+    assert only(tale.check(), c.UNSEEN_WRITER).certainty == c.PROVEN
+
+
 def test_a_version_may_be_a_silent_replica_s() -> None:
     tale = Tale()
     a, b = tale.replica("A"), tale.replica("B")

@@ -43,11 +43,14 @@ def judge_fork(life: Incarnation, at: StoredVersion, cluster: Cluster) -> Iterab
         one, other = write, at.others[0]
         sides = " and ".join(f"{w.state} by {cluster.name(w.replica)}" for w in (one, other))
         text = f"v{at.version} was given to two writes: {sides}"
-        # Somebody may have deleted the task before it was created again, and not have told.
-        suspected = life.births > 1
         return (
             Conclusion(
-                FORK, f"v{at.version}", (one, other), text, suspected=suspected, if_complete=True
+                FORK,
+                f"v{at.version}",
+                (one, other),
+                text,
+                suspected=life.may_be_several,
+                if_complete=True,
             ),
         )
     if is_cancel(write):
@@ -135,7 +138,16 @@ def judge_unseen(life: Incarnation, at: StoredVersion, cluster: Cluster) -> Iter
             f"v{at.version} holds {state}, as {cluster.name(seen.replica)} saw, though"
             f" {state_at(cluster, at.state, at.author)} was written: something changed it unversioned"
         )
-        return (Conclusion(UNSEEN, f"v{at.version}", (at.author, seen), text, if_complete=True),)
+        return (
+            Conclusion(
+                UNSEEN,
+                f"v{at.version}",
+                (at.author, seen),
+                text,
+                suspected=life.may_be_several,
+                if_complete=True,
+            ),
+        )
     lowest, witness = life.versions.lowest_written, _mentions(at)
     if lowest is None or at.version < lowest or witness is None:  # type: ignore[operator]
         return ()
