@@ -117,10 +117,10 @@ def count_our_spans() -> None:
 
     make = outbox.traces_request
 
-    def counted(ours, others, resource):
+    def counted(ours, others, sender):
         global SPANS
         SPANS += len(ours) + len(others)
-        return make(ours, others, resource)
+        return make(ours, others, sender)
 
     outbox.traces_request = counted
 

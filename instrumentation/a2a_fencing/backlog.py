@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 from a2a_fencing import internal_errors
@@ -34,15 +33,20 @@ class Backlog:
 
     def forget(self) -> None:
         """Starts empty: at first, and again in a forked child, as what waits is its parent's."""
-        self._waiting: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._waiting: deque[tuple[Any, ...]] = deque()
         self._settling = threading.RLock()
         self._settler: int | None = None
         self.watched = False
 
-    def later(self, work: Callable[..., None], *args: Any) -> None:
-        """Puts a call off. Its exceptions are accounted for and go nowhere."""
+    def later(self, *call: Any) -> None:
+        """Puts off the call of a function. Its exceptions are accounted for and go nowhere.
+
+        Args:
+            *call: The function and its arguments: one tuple, as Python's garbage collector looks at all
+                that waits.
+        """
         waiting = self._waiting
-        waiting.append((work, args))
+        waiting.append(call)
         if len(waiting) >= self._batch or not self.watched:
             self.visit()
 
@@ -64,11 +68,11 @@ class Backlog:
         before, self._settler = self._settler, threading.get_ident()
         try:
             while self._waiting:
-                work, args = self._waiting.popleft()
+                call = self._waiting.popleft()
                 try:
-                    work(*args)
+                    call[0](*call[1:])
                 except Exception as error:
-                    name = getattr(work, "__qualname__", work)
+                    name = getattr(call[0], "__qualname__", call[0])
                     internal_errors.report(f"backlog {name!s}", error)
         finally:
             self._settler = before

@@ -7,9 +7,14 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import requests
+from requests.adapters import HTTPAdapter
+from requests.utils import select_proxy
+from urllib3 import HTTPConnectionPool
+from urllib3.exceptions import HTTPError
 
 _TIMEOUT_S = 10.0
 _LONGEST_BACKOFF_S = 30.0
@@ -28,6 +33,43 @@ class Answer(enum.Enum):
     """The endpoint has no such signal (Jaeger takes traces only); nothing is wrong."""
 
 
+class _Reply(NamedTuple):
+    """What an endpoint answered."""
+
+    status: int
+    headers: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Route:
+    """What is alike in all requests to an address: headers, proxies, certificates of the environment.
+
+    Attributes:
+        request: Without a body.
+        headers: Of it.
+        settings: How requests sends it.
+        pool: Connections to post over at once; None where each request needs all that requests does.
+    """
+
+    request: requests.PreparedRequest
+    headers: dict[str, str]
+    settings: dict[str, Any]
+    pool: HTTPConnectionPool | None
+
+
+class _Adapter(HTTPAdapter):
+    """Tells which connections it would take."""
+
+    def pool_for(
+        self, request: requests.PreparedRequest, settings: Mapping[str, Any]
+    ) -> HTTPConnectionPool | None:
+        """Connections to where a request goes, or None when that is behind a proxy."""
+        verify, proxies, cert = settings["verify"], settings["proxies"], settings["cert"]
+        if select_proxy(request.url or "", proxies):
+            return None
+        return self.get_connection_with_tls_context(request, verify, proxies=proxies, cert=cert)
+
+
 class Delivery:
     """Posts one body after the other.
 
@@ -42,7 +84,9 @@ class Delivery:
         self._on_trouble = on_trouble
         self._headers = {"Content-Type": "application/x-protobuf", **headers}
         self._session = requests.Session()
-        self._prepared: dict[str, tuple[requests.PreparedRequest, dict[str, Any]]] = {}
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, _Adapter())
+        self._routes: dict[str, _Route] = {}
         self._complained = False
         self._failures = 0
         self._closing = False
@@ -61,40 +105,65 @@ class Delivery:
         while True:
             retry_after = None
             try:
-                response = self._post(url, body)
-                if response.ok:
+                reply = self._post(url, body)
+                if reply.status < 400:
                     self._rejoice(url)
                     return Answer.TAKEN
-                if response.status_code in _NO_SUCH_SIGNAL:
+                if reply.status in _NO_SUCH_SIGNAL:
                     return Answer.NOT_SERVED
-                problem = f"HTTP {response.status_code}"
-                if response.status_code not in _TRANSIENT:
+                problem = f"HTTP {reply.status}"
+                if reply.status not in _TRANSIENT:
                     self._complain(url, problem)
                     return Answer.REFUSED
-                retry_after = response.headers.get("Retry-After")
-            except requests.RequestException as error:
+                retry_after = reply.headers.get("Retry-After")
+            except (requests.RequestException, HTTPError) as error:
                 problem = type(error).__name__
             self._complain(url, problem)
             if self._closing:
                 return Answer.REFUSED
             self._pause(retry_after)
 
-    def _post(self, url: str, body: bytes) -> requests.Response:
-        """One try. What is alike in all of them (address, headers, proxies and certificates of the
-        environment) is worked out once: that is half of what a request costs.
+    def _post(self, url: str, body: bytes) -> _Reply:
+        """One try, past what requests does around each request, which is most of what one costs.
+
+        Behind a proxy, after a redirect or for who sets cookies (a load balancer), that is needed.
         """
-        known = self._prepared.get(url)
-        if known is None:
-            empty = self._session.prepare_request(requests.Request("POST", url, headers=self._headers))
-            settings = self._session.merge_environment_settings(url, {}, None, None, None)
-            known = self._prepared[url] = empty, settings
-        empty, settings = known
-        request = empty.copy()
+        route = self._routes.get(url)
+        if route is None:
+            route = self._routes[url] = self._route(url)
+        if route.pool is None:
+            return self._post_fully(route, body)
+        response = route.pool.urlopen(
+            "POST",
+            route.request.path_url,
+            body=body,
+            headers=route.headers,
+            retries=False,
+            redirect=False,
+            timeout=_TIMEOUT_S,
+        )
+        moved = response.get_redirect_location()
+        if moved or "Set-Cookie" in response.headers:
+            route.pool = None
+        return self._post_fully(route, body) if moved else _Reply(response.status, response.headers)
+
+    def _route(self, url: str) -> _Route:
+        request = self._session.prepare_request(requests.Request("POST", url, headers=self._headers))
+        request.headers.pop("Content-Length", None)
+        headers = {name: str(value) for name, value in request.headers.items()}
+        settings = self._session.merge_environment_settings(url, {}, None, None, None)
+        adapter = self._session.get_adapter(url)
+        pool = adapter.pool_for(request, settings) if isinstance(adapter, _Adapter) else None
+        return _Route(request, headers, settings, pool)
+
+    def _post_fully(self, route: _Route, body: bytes) -> _Reply:
+        request = route.request.copy()
         request.prepare_body(body, None)
-        if self._session.cookies:  # of a load balancer that wants to see us again
+        if self._session.cookies:
             request.headers.pop("Cookie", None)
             request.prepare_cookies(self._session.cookies)
-        return self._session.send(request, timeout=_TIMEOUT_S, **settings)
+        response = self._session.send(request, timeout=_TIMEOUT_S, **route.settings)
+        return _Reply(response.status_code, response.headers)
 
     def _pause(self, retry_after: str | None) -> None:
         """Exponential backoff with jitter, or as long as the receiver asked for."""

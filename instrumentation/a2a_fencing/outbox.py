@@ -26,7 +26,13 @@ from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
 from a2a_fencing.backlog import Backlog
 from a2a_fencing.delivery import Answer, Delivery
-from a2a_fencing.encoding import encode_fact, encode_span, logs_request, traces_request
+from a2a_fencing.encoding import (
+    encode_fact,
+    encode_resource,
+    encode_span,
+    logs_request,
+    traces_request,
+)
 from a2a_fencing.facts import Fact
 from a2a_fencing.spans import LightSpan
 
@@ -86,7 +92,7 @@ class Outbox:
         The thread did not come along into the child, and what waited is the parent's to send.
         """
         self._backlog.forget()
-        self._resource = resource
+        self._sender = encode_resource(resource)
         self._facts: deque[bytes] = deque()
         self._spans: deque[bytes | ReadableSpan] = deque()
         self._events: dict[int, list[bytes]] = {}
@@ -265,7 +271,7 @@ class Outbox:
                 if spans and self._traces_url is not None:
                     ours = [span for span in spans if isinstance(span, bytes)]
                     others = [span for span in spans if not isinstance(span, bytes)]
-                    self._deliver(self._traces_url, traces_request(ours, others, self._resource))
+                    self._deliver(self._traces_url, traces_request(ours, others, self._sender))
             finally:
                 with self._sent:
                     self._sending = False
@@ -295,7 +301,7 @@ class Outbox:
         return len(facts)
 
     def _send_facts(self, url: str, facts: list[bytes]) -> None:
-        taken = self._deliver(url, logs_request(facts, self._resource))
+        taken = self._deliver(url, logs_request(facts, self._sender))
         unspanned, self._unspanned = self._unspanned, None
         if self._logs_url is None and unspanned is not None:
             self._facts.clear()  # those that are left are on their spans

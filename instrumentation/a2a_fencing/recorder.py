@@ -100,7 +100,8 @@ class Recorder:
         own_span = None
         if span is None and self.span_per_fact:
             span = own_span = self.tracer.start_span(kind)
-        fact = self._make(kind, self.stamp(), span, values)
+        fact_id, time_unix_nano = self.stamp()
+        fact = self._make(kind, fact_id, time_unix_nano, span, values)
         self.later(self._carry, fact, span)
         if own_span is not None:
             own_span.end()
@@ -113,12 +114,17 @@ class Recorder:
         self._last = number
         return self._prefix + str(number), self._clock()
 
-    def tell(self, kind: str, stamp: Stamp, span: Span | None, values: dict[str, Any]) -> None:
+    def tell(
+        self, kind: str, fact_id: str, time_unix_nano: int, span: Span | None, values: dict[str, Any]
+    ) -> None:
         """Makes a fact that was stamped before, owning `values`, and sends it on."""
-        self._carry(self._make(kind, stamp, span, values), span)
+        self._carry(self._make(kind, fact_id, time_unix_nano, span, values), span)
 
-    def _make(self, kind: str, stamp: Stamp, span: Span | None, values: dict[str, Any]) -> Fact:
-        values["id"], values["time_unix_nano"] = stamp
+    def _make(
+        self, kind: str, fact_id: str, time_unix_nano: int, span: Span | None, values: dict[str, Any]
+    ) -> Fact:
+        values["id"] = fact_id
+        values["time_unix_nano"] = time_unix_nano
         values["kind"] = kind
         identity = _NAMED_BY_START.get(kind)
         if identity is not None:

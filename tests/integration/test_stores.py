@@ -429,8 +429,9 @@ async def test_memory_stays_flat_over_many_tasks() -> None:
     for n in range(10_000):
         key = TaskKey("s", "o", str(n))
         for version in range(20):
-            memory.saw(key, version, "WORKING")
+            memory.record(key).saw(version, "WORKING")
     assert len(memory) == 100
-    assert memory.base(TaskKey("s", "o", "5"), 1)[1] is None
-    assert memory.base(TaskKey("s", "o", "9999"), 19)[1] == ("WORKING", None)
-    assert memory.base(TaskKey("s", "o", "9999"), 1)[1] is None
+    assert memory.latest(TaskKey("s", "o", "5")) is None
+    last = memory.record(TaskKey("s", "o", "9999")).states
+    assert last[19] == "WORKING"
+    assert 1 not in last

@@ -58,26 +58,26 @@ def encode_span(span: ReadableSpan | LightSpan, events: Iterable[bytes]) -> byte
     return framed(_SPANS, _span(span, events))
 
 
-def logs_request(records: Iterable[bytes], resource: Resource) -> bytes:
-    """An ExportLogsServiceRequest of encoded facts."""
-    scope = ScopeLogs(scope=_SCOPE).SerializeToString() + b"".join(records)
-    resource_logs = ResourceLogs(resource=_resource(resource)).SerializeToString()
-    return framed(_RESOURCE, resource_logs + framed(_SCOPES, scope))
+def encode_resource(resource: Resource) -> bytes:
+    """Who sends, as it stands in each request of a process."""
+    return bytes(ResourceLogs(resource=_resource(resource)).SerializeToString())
 
 
-def traces_request(ours: Sequence[bytes], others: Sequence[ReadableSpan], resource: Resource) -> bytes:
+def logs_request(records: Iterable[bytes], sender: bytes) -> bytes:
+    """An ExportLogsServiceRequest of encoded facts, from whom `encode_resource` encoded."""
+    return framed(_RESOURCE, sender + framed(_SCOPES, _OUR_SCOPE + b"".join(records)))
+
+
+def traces_request(ours: Sequence[bytes], others: Sequence[ReadableSpan], sender: bytes) -> bytes:
     """An ExportTraceServiceRequest of our encoded spans and of what others recorded under them."""
     request = b""
     if ours:
-        body = ScopeSpans(scope=_SCOPE).SerializeToString() + b"".join(ours)
-        resource_spans = ResourceSpans(resource=_resource(resource)).SerializeToString()
-        request = framed(_RESOURCE, resource_spans + framed(_SCOPES, body))
+        request = framed(_RESOURCE, sender + framed(_SCOPES, _OUR_SCOPE + b"".join(ours)))
     return request + (encode_spans(others).SerializeToString() if others else b"")
 
 
 # --- messages ---------------------------------------------------------------------------------------
 
-_SCOPE: Final = InstrumentationScope(name=c.SCOPE)
 _STATUS: Final = {
     StatusCode.OK: StatusMessage.STATUS_CODE_OK,
     StatusCode.ERROR: StatusMessage.STATUS_CODE_ERROR,
@@ -140,8 +140,16 @@ def _resource(resource: Resource) -> ResourceMessage:
     )
 
 
-__all__ = ["encode_fact", "encode_span", "logs_request", "severity", "traces_request"]
+__all__ = [
+    "encode_fact",
+    "encode_resource",
+    "encode_span",
+    "logs_request",
+    "severity",
+    "traces_request",
+]
 
+_OUR_SCOPE: Final = ScopeLogs(scope=InstrumentationScope(name=c.SCOPE)).SerializeToString()
 _RESOURCE: Final = tag(ExportLogsServiceRequest, "resource_logs")
 _SCOPES: Final = tag(ResourceLogs, "scope_logs")
 _LOG_RECORDS: Final = tag(ScopeLogs, "log_records")
@@ -166,5 +174,7 @@ _EVENT_HEAD: Final = Struct("<cQ")
 _SPAN_HEAD: Final = Struct("<2s16s2s8scQcQ")
 
 # One framing serves both signals only because OTLP numbers these fields alike.
+assert tag(ResourceSpans, "resource") == tag(ResourceLogs, "resource")
+assert tag(ScopeSpans, "scope") == tag(ScopeLogs, "scope")
 assert tag(ExportTraceServiceRequest, "resource_spans") == _RESOURCE
 assert tag(ResourceSpans, "scope_spans") == _SCOPES

@@ -44,7 +44,7 @@ class ConsumerHooks:
         """Hooks consumer and active task; returns the targets this SDK does not have."""
         # An SDK that applies events elsewhere cannot be seen to drop one.
         self._sees_applying = hasattr(CasEventConsumer, "_process_event_inner")
-        return patches.wrap_all(
+        return patches.wrap_inner(
             (CasEventConsumer, "EventConsumer", "_process_event", self.process_event),
             (CasEventConsumer, "EventConsumer", "_process_event_inner", self.apply_event),
             (CasEventConsumer, "EventConsumer", "_handle_initial_task", self.initial_task),
@@ -84,14 +84,12 @@ class ConsumerHooks:
             return await wrapped(*args, **kwargs)
         event = args[0] if args else kwargs.get("event")
         kind = event_kind(event)
-        if kind is None:  # the SDK's own: a message would look long for a field that it does not have
-            request = getattr(event, "request_context", None)
-            if request is not None:
-                self._turns[consumer] = scopes.turn_of(request)
-        turn = self._turns.get(consumer)
-        scope = Scope(c.FROM_EXECUTOR, turn, event if kind is not None else None)
+        if kind is None:  # the SDK's own, which no store gets to see
+            self._notice_request(consumer, event)
+            return await wrapped(*args, **kwargs)
+        scope = Scope(c.FROM_EXECUTOR, self._turns.get(consumer), event)
         scope.applied = not _TRIES_AGAIN
-        if kind is not None and in_force().consumer and consumer in self._fenced:
+        if in_force().consumer and consumer in self._fenced:
             self._dropped(rec, consumer, scope, c.FENCED_BY_GUARD)
             # The SDK takes an event off its queue's account once it has been applied.
             consumer.active_task._event_queue_agent.task_done()
@@ -104,11 +102,17 @@ class ConsumerHooks:
             raise
         finally:
             scopes.leave(token)
-        if kind is not None and not scope.applied and self._sees_applying:
+        if not scope.applied and self._sees_applying:
             # Refused, and what was reloaded is finished: the executor works for nothing.
             self._fenced.add(consumer)
             self._dropped(rec, consumer, scope, c.STALE_EXECUTOR)
         return result
+
+    def _notice_request(self, consumer: Any, marker: Any) -> None:
+        """The consumer works for another request from here on, where a marker says that one begins."""
+        request = getattr(marker, "request_context", None)
+        if request is not None:
+            self._turns[consumer] = scopes.turn_of(request)
 
     async def apply_event(self, wrapped: Method, consumer: Any, args: Any, kwargs: Any) -> Any:
         """Around one try to apply an event; after a conflict the consumer reloads."""

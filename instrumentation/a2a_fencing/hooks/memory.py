@@ -25,22 +25,73 @@ class Known(NamedTuple):
     fact_id: str | None
 
 
-Held = tuple[str, "str | None"]
-"""State at a version, and the fact that says so."""
+class TaskRecord:
+    """What is known of one task.
 
+    Texts in plain dicts: of these, thousands cost Python's garbage collector nothing. Each step is one
+    that no thread can interrupt.
 
-class _Task:
-    """What is known of one task: state and fact by version, the one seen last at the end.
-
-    Plain tuples in a plain dict: of these, thousands cost Python's garbage collector nothing.
+    Attributes:
+        key: Its key, with the incarnation as far as this process has seen deletions.
+        states: State by version, the one seen last at the end.
+        facts: By version, the fact that says so; none where it was only read.
+        unresolved: Base of a write that may or may not have landed (True for a first write), False when
+            there is none.
     """
 
-    __slots__ = ("key", "known", "unresolved")
+    __slots__ = ("facts", "key", "states", "unresolved")
 
     def __init__(self, key: TaskKey) -> None:
         self.key = key
-        self.known: dict[Version, Held] = {}
+        self.states: dict[Version, str] = {}
+        self.facts: dict[Version, str] = {}
         self.unresolved: Version | bool = False
+
+    def wrote(self, version: Version, state: str, fact_id: str) -> None:
+        """Records what a write left in the store, which decides one that was left open."""
+        self.unresolved = False
+        states = self.states
+        states[version] = state
+        self.facts[version] = fact_id
+        if len(states) > _VERSIONS_PER_TASK:
+            self._forget_one()
+
+    def saw(self, version: Version, state: str) -> None:
+        """Records that the store holds `state` at `version`, as a read shows.
+
+        An unversioned store has one version, ``None``, whose state is the last one seen.
+        """
+        states = self.states
+        if states.get(version) == state:
+            return  # a read that repeats what a write said keeps the write as evidence
+        states[version] = state
+        self.facts.pop(version, None)
+        if len(states) > _VERSIONS_PER_TASK:
+            self._forget_one()
+
+    def leave_open(self, base: Version) -> None:
+        """Notes that a write on `base` may or may not have landed."""
+        self.unresolved = True if base is None else base
+
+    def latest(self) -> Known | None:
+        """What was seen last, or None."""
+        seen = list(self.states.items())
+        if not seen:
+            return None
+        version, state = seen[-1]
+        return Known(version, state, self.facts.get(version))
+
+    def deleted(self) -> None:
+        """Starts a new incarnation."""
+        self.key = replace(self.key, incarnation=self.key.incarnation + 1)
+        self.states.clear()
+        self.facts.clear()
+        self.unresolved = False
+
+    def _forget_one(self) -> None:
+        oldest = list(self.states)[0]  # noqa: RUF015 - no other thread can interrupt a list
+        self.states.pop(oldest, None)
+        self.facts.pop(oldest, None)
 
 
 class TaskMemory:
@@ -52,88 +103,31 @@ class TaskMemory:
 
     def __init__(self, tasks: int = _TASKS) -> None:
         self._limit = tasks
-        self._tasks: OrderedDict[tuple[str, str, str], _Task] = OrderedDict()
+        self._records: OrderedDict[tuple[str, str, str], TaskRecord] = OrderedDict()
         self._lock = threading.Lock()
 
     def key(self, store: str, owner: str, task_id: str) -> TaskKey:
         """The task key, with the incarnation as far as this process has seen deletions."""
-        task = self._tasks.get((store, owner, task_id))
-        return task.key if task is not None else TaskKey(store, owner, task_id)
+        record = self._records.get((store, owner, task_id))
+        return record.key if record is not None else TaskKey(store, owner, task_id)
 
-    def saw(self, key: TaskKey, version: Version, state: str, fact_id: str | None = None) -> None:
-        """Records that the store holds `state` at `version`.
-
-        An unversioned store has one version, ``None``, whose state is the last one seen.
-        """
+    def record(self, key: TaskKey) -> TaskRecord:
+        """What is known of a task, to be added to. A write keeps it, to be looked up once."""
+        name = (key.store, key.owner, key.task_id)
         with self._lock:
-            known = self._task(key).known
-            before = known.get(version)
-            if before is not None and before[0] == state and fact_id is None:
-                return  # a read that repeats what a write said keeps the write as evidence
-            _keep(known, version, state, fact_id)
-
-    def wrote(self, key: TaskKey, version: Version, state: str, fact_id: str) -> None:
-        """Records what a write left in the store, which decides one that was left open."""
-        with self._lock:
-            task = self._task(key)
-            task.unresolved = False
-            _keep(task.known, version, state, fact_id)
-
-    def base(self, key: TaskKey, version: Version) -> tuple[TaskKey, Held | None]:
-        """Of a version that something is based on: the key with the incarnation, as `key` gives it, and
-        what the store held, or None when this process does not know.
-        """
-        task = self._tasks.get((key.store, key.owner, key.task_id))
-        return (key, None) if task is None else (task.key, task.known.get(version))
+            record = self._records.get(name)
+            if record is None:
+                record = self._records[name] = TaskRecord(key)
+                if len(self._records) > self._limit:
+                    self._records.popitem(last=False)
+            else:
+                self._records.move_to_end(name)
+            return record
 
     def latest(self, key: TaskKey) -> Known | None:
-        """What was seen last, or None."""
-        task = self._tasks.get((key.store, key.owner, key.task_id))
-        if task is None or not task.known:
-            return None
-        version = next(reversed(task.known))
-        return Known(version, *task.known[version])
-
-    def deleted(self, key: TaskKey) -> None:
-        """Starts a new incarnation."""
-        with self._lock:
-            task = self._task(key)
-            task.key = replace(task.key, incarnation=task.key.incarnation + 1)
-            task.known.clear()
-            task.unresolved = False
-
-    def leave_open(self, key: TaskKey, base: Version) -> None:
-        """Notes that a write on `base` may or may not have landed."""
-        with self._lock:
-            self._task(key).unresolved = True if base is None else base
-
-    def open_base(self, key: TaskKey) -> Version | bool:
-        """Base of the write left open (True for a first write), or False when none is."""
-        task = self._tasks.get((key.store, key.owner, key.task_id))
-        return task.unresolved if task is not None else False
-
-    def resolve(self, key: TaskKey) -> None:
-        """Notes that the open write was decided by a read or a later write."""
-        task = self._tasks.get((key.store, key.owner, key.task_id))
-        if task is not None:
-            task.unresolved = False
+        """See `TaskRecord.latest`."""
+        record = self._records.get((key.store, key.owner, key.task_id))
+        return record.latest() if record is not None else None
 
     def __len__(self) -> int:
-        return len(self._tasks)
-
-    def _task(self, key: TaskKey) -> _Task:
-        name = (key.store, key.owner, key.task_id)
-        task = self._tasks.get(name)
-        if task is None:
-            task = self._tasks[name] = _Task(key)
-            if len(self._tasks) > self._limit:
-                self._tasks.popitem(last=False)
-        else:
-            self._tasks.move_to_end(name)
-        return task
-
-
-def _keep(known: dict[Version, Held], version: Version, state: str, fact_id: str | None) -> None:
-    known[version] = state, fact_id
-    if len(known) > _VERSIONS_PER_TASK:
-        del known[next(iter(known))]
+        return len(self._records)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from time import perf_counter_ns
 from typing import Any
 
 from opentelemetry.trace import Span, Status, StatusCode
@@ -10,28 +10,20 @@ from opentelemetry.trace import Span, Status, StatusCode
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
 from a2a_fencing.facts import TaskKey, Version
-from a2a_fencing.hooks.memory import Held, TaskMemory
 from a2a_fencing.hooks.refusal import Attempt, Refusal, explain
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
 from a2a_fencing.hooks.tasks import version_of
 from a2a_fencing.hooks.write import Write, inside_store
-from a2a_fencing.recorder import Recorder, Stamp
+from a2a_fencing.recorder import Recorder
 
 
 class WriteOutcomes:
-    """Records how writes ended and remembers what they left in the store.
-
-    Args:
-        memory: What this process knows of stored tasks.
-    """
-
-    def __init__(self, memory: TaskMemory) -> None:
-        self._memory = memory
+    """Records how writes ended and remembers what they left in the store."""
 
     def held_back(self, rec: Recorder, write: Write) -> None:
         """The guard refused it before the store was asked."""
         try:
-            self._record(rec, write, c.TERMINAL_REJECTED, {"reason": c.TERMINAL})
+            self._record(rec, write, c.TERMINAL_REJECTED, reason=c.TERMINAL)
         except Exception as failure:
             internal_errors.report("after a save held back", failure)
 
@@ -42,7 +34,7 @@ class WriteOutcomes:
                 # An outer layer swallowed what the innermost one refused or failed at.
                 refused = isinstance(write.inner_error, ConcurrentTaskModificationError)
                 outcome = c.CONFLICT if refused else c.UNKNOWN
-                self._record(rec, write, outcome, {"reason": c.UNEXPLAINED if refused else None})
+                self._record(rec, write, outcome, reason=c.UNEXPLAINED if refused else None)
                 return
             self._accepted(rec, write, version_of(result))
         except Exception as error:
@@ -51,40 +43,35 @@ class WriteOutcomes:
     def _accepted(
         self, rec: Recorder, write: Write, version: Version, error_type: str | None = None
     ) -> None:
-        values: dict[str, Any] = {"version": version}
-        if version is None:
-            values["versioned"] = False
-        if error_type is not None:
-            values["error_type"] = error_type
-        known = write.base_known
-        violates = (
-            known is not None and known[0] in c.TERMINAL_STATES and _replaced(write, known[0], version)
-        )
-        if violates:
-            write.begin_span()
-        else:
-            write.told = True
-        fact_id = self._record(rec, write, c.ACCEPTED, values)
-        self._memory.wrote(write.key, version, write.state, fact_id)
+        before = write.base_state
+        if before in c.TERMINAL_STATES and _replaced(write, before, version):
+            self._overwrote(rec, write, before, version, error_type)
+            return
+        write.told = True
+        self._stored(rec, write, version, error_type)
+
+    def _stored(self, rec: Recorder, write: Write, version: Version, error_type: str | None) -> str:
+        fact_id = self._record(rec, write, c.ACCEPTED, version, error_type=error_type)
+        write.record.wrote(version, write.state, fact_id)
         turn, key = write.turn, write.key
         if turn is not None and (turn.key is key or turn.key == key):
             turn.version, turn.state = version, write.state
-        if violates:
-            assert known is not None
-            self._violated(rec, write, known, version, fact_id)
+        return fact_id
 
-    def _violated(
-        self, rec: Recorder, write: Write, known: Held, version: Version, fact_id: str
+    def _overwrote(
+        self, rec: Recorder, write: Write, before: str, version: Version, error_type: str | None
     ) -> None:
-        base_state, base_fact = known
+        """The write alone shows that a finished task was finished otherwise, or is not any more."""
+        write.begin_span()
+        fact_id = self._stored(rec, write, version, error_type)
         rec.violation(
             write.span,
             task=write.key,
             rule=c.TERMINAL_OVERWRITTEN,
-            witness=(fact_id,) if base_fact is None else (base_fact, fact_id),
+            witness=(fact_id,) if write.base_fact is None else (write.base_fact, fact_id),
             writer=write.writer,
             state=write.state,
-            base_state=base_state,
+            base_state=before,
             version=version,
             base_version=write.base,
         )
@@ -113,18 +100,19 @@ class WriteOutcomes:
         own = reason == c.OWN_COMMIT
         if write.open_try:
             # An error, after which the store tried again, may have hidden that this try was committed.
-            self._record(rec, write, c.UNKNOWN, {"attempt": write.open_try})
+            self._record(rec, write, c.UNKNOWN, attempt=write.open_try)
             if reason == c.UNEXPLAINED:
-                self._memory.leave_open(write.key, write.base)
+                write.record.leave_open(write.base)
                 return
         version = refusal.stored_version if own else None
-        fact_id = self._record(rec, write, outcome, {"reason": reason, "version": version})
+        fact_id = self._record(rec, write, outcome, version, reason)
         if refusal.stored_state is None:
             return
-        self._memory.saw(
-            write.key, refusal.stored_version, refusal.stored_state, fact_id if own else None
-        )
-        self._memory.resolve(write.key)
+        if own:
+            write.record.wrote(refusal.stored_version, refusal.stored_state, fact_id)
+        else:
+            write.record.saw(refusal.stored_version, refusal.stored_state)
+            write.record.unresolved = False
         record_read(
             rec, write.key, write.writer, c.REFUSAL_PROBE,
             refusal.stored_version, refusal.stored_state, write.span,
@@ -139,49 +127,77 @@ class WriteOutcomes:
                 return
             write.failed(error)
             if isinstance(write.inner_error, ConcurrentTaskModificationError):
-                self._record(rec, write, c.CONFLICT, {"reason": c.UNEXPLAINED, "error_type": error_type})
+                self._record(rec, write, c.CONFLICT, reason=c.UNEXPLAINED, error_type=error_type)
                 return
             write.begin_span()
             write.span.set_status(Status(StatusCode.ERROR, error_type))
-            self._record(rec, write, c.UNKNOWN, {"error_type": error_type})
-            self._memory.leave_open(write.key, write.base)
+            self._record(rec, write, c.UNKNOWN, error_type=error_type)
+            write.record.leave_open(write.base)
         except Exception as failure:
             internal_errors.report("after a failed save", failure)
 
-    def _record(self, rec: Recorder, write: Write, outcome: str, values: dict[str, Any]) -> str:
-        """Numbers and times the fact, owning `values`; the rest can wait. Returns its id."""
-        values["outcome"] = outcome
-        values.setdefault("attempt", write.attempt)
-        values["duration_ns"] = time.perf_counter_ns() - write.started_ns
-        stamp = rec.stamp()
-        rec.later(_tell, rec, stamp, write, values)
-        return stamp[0]
+    def _record(
+        self,
+        rec: Recorder,
+        write: Write,
+        outcome: str,
+        version: Version = None,
+        reason: str | None = None,
+        error_type: str | None = None,
+        attempt: int | None = None,
+    ) -> str:
+        """Numbers and times the fact; the rest can wait. Returns its id."""
+        took = perf_counter_ns() - write.started_ns
+        fact_id, time = rec.stamp()
+        tried = attempt or write.attempt
+        rec.later(_tell, rec, fact_id, time, write, tried, took, outcome, version, reason, error_type)
+        return fact_id
 
     def _left_open(self, write: Write) -> bool:
-        open_base = self._memory.open_base(write.key)
+        open_base = write.record.unresolved
         if open_base is False:
             return False
         return write.base is None if open_base is True else write.base == open_base
 
 
-def _tell(rec: Recorder, stamp: Stamp, write: Write, values: dict[str, Any]) -> None:
-    known = write.base_known
-    values["task"] = write.key
-    values["writer"] = write.writer
-    values["context_id"] = write.context_id
-    values["state"] = write.state
-    values["base_version"] = write.base
-    values["base_state"] = known[0] if known is not None else None
-    values["origin"] = write.origin
-    values["event_kind"] = write.event_kind
+def _tell(
+    rec: Recorder,
+    fact_id: str,
+    time_unix_nano: int,
+    write: Write,
+    attempt: int,
+    took_ns: int,
+    outcome: str,
+    version: Version,
+    reason: str | None,
+    error_type: str | None,
+) -> None:
+    values: dict[str, Any] = {
+        "task": write.key,
+        "writer": write.writer,
+        "context_id": write.context_id,
+        "state": write.state,
+        "base_version": write.base,
+        "base_state": write.base_state,
+        "version": version,
+        "outcome": outcome,
+        "reason": reason,
+        "origin": write.origin,
+        "event_kind": write.event_kind,
+        "attempt": attempt,
+        "duration_ns": took_ns,
+        "error_type": error_type,
+    }
+    if version is None and outcome == c.ACCEPTED:
+        values["versioned"] = False
     try:
         span = write.span
     except Exception as error:  # an application's sampler or span processor
         internal_errors.report("span of a save", error)
         span = None
-    rec.tell(c.WRITE, stamp, span, values)
+    rec.tell(c.WRITE, fact_id, time_unix_nano, span, values)
     if write.told and span is not None:
-        span.end(stamp[1])
+        span.end(time_unix_nano)
 
 
 def record_read(

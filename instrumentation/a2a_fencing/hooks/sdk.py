@@ -23,6 +23,7 @@ class _NeverRaised(Exception):
 
 
 VersionedTaskStore = find("a2a.server.cluster.task_store:VersionedTaskStore")
+TaskVersion = find("a2a.server.cluster.version:TaskVersion")
 LegacyTaskStoreAdapter = find("a2a.server.cluster.task_store:LegacyTaskStoreAdapter")
 VersionedDatabaseTaskStore = find("a2a.server.cluster.database_task_store:VersionedDatabaseTaskStore")
 database_store = find("a2a.server.cluster:database_task_store")
@@ -55,6 +56,7 @@ __all__ = [
     "PushNotificationSender",
     "TaskManager",
     "TaskStore",
+    "TaskVersion",
     "VersionedDatabaseTaskStore",
     "VersionedTaskStore",
     "database_store",

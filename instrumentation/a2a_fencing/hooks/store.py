@@ -51,8 +51,8 @@ class StoreHooks:
         self._memory = memory
         self._identities = identities
         self._audit = audit
-        self._outcomes = WriteOutcomes(memory)
-        self._rule = StoreRule(memory)
+        self._outcomes = WriteOutcomes()
+        self._rule = StoreRule()
 
     def install(self, patches: Patches) -> list[str]:
         """Hooks every override of the abstract store methods, in classes that exist and come later.
@@ -95,9 +95,9 @@ class StoreHooks:
         rec = recorder.active()
         if rec is None:
             return await wrapped(*args, **kwargs)
-        outer = writes.current()
+        outer = writes.latest()
         task = args[0] if args else kwargs.get("task")
-        if outer is not None and outer.key.task_id == getattr(task, "id", None):
+        if outer is not None and not outer.ended and outer.key.task_id == getattr(task, "id", None):
             if await self._holds_back_layer(outer, store, kwargs):
                 wrapped = _refuse
             return await outer.layer(wrapped, args, kwargs)
@@ -149,7 +149,7 @@ class StoreHooks:
         try:
             base = version_of(kwargs.get("prev_version"))
             if base != write.base and (write.base is None or type(base) is type(write.base)):
-                write.base, write.base_known = base, self._memory.base(write.key, base)[1]
+                write.rest_on(base)
             guards = in_force().store and is_versioned(store)
             return guards and await self._rule.holds_back(write, store)
         except Exception as error:
@@ -166,33 +166,27 @@ class StoreHooks:
     def _begin(self, rec: Recorder, store: Any, task: Any, args: Any, kwargs: Any) -> Write:
         context = kwargs["context"] if "context" in kwargs else args[-1]
         event = kwargs.get("event")
+        base = version_of(kwargs.get("prev_version"))
         scope = scopes.current()
+        turn, origin, named = None, c.DIRECT, None
         if scope is not None:
+            turn, origin = scope.turn, scope.origin
             scope.writes += 1
-            event = scope.event if event is None else event
-        turn = scope.turn if scope is not None else None
-        named = turn.own_key(rec, store, context, task.id) if turn is not None else None
+            if event is None:
+                event = scope.event
+        if turn is None:
+            above = otel_context.get_current()
+        else:
+            above = turn.context
+            named = turn.own_key(rec, store, context, task.id)
         if turn is not None and named is not None:
             writer = turn.writer
         else:
             named, writer = self.key_of(store, context, task.id), self.writer_of(rec, store)
-        base = version_of(kwargs.get("prev_version"))
-        key, base_known = self._memory.base(named, base)
-        return Write(
-            store=store,
-            task=task,
-            context=context,
-            key=key,
-            writer=writer,
-            state=state_of(task),
-            base=base,
-            base_known=base_known,
-            event=event,
-            origin=scope.origin if scope is not None else c.DIRECT,
-            turn=turn if turn is not None else scopes.turn_in(),
-            tracer=rec.tracer,
-            above=turn.context if turn is not None else otel_context.get_current(),
-        )
+        record = self._memory.record(named)
+        if turn is None:
+            turn = scopes.turn_in()
+        return Write(store, task, context, record, writer, base, event, origin, turn, rec.tracer, above)
 
     async def _audit_read(self, rec: Recorder, write: Write) -> None:
         """Re-reads the stored task before the write, to find writers that bypass the SDK."""
@@ -232,11 +226,12 @@ class StoreHooks:
         state = state_of(task)
         context = kwargs["context"] if "context" in kwargs else args[-1]
         key = self.key_of(store, context, task.id)
-        self._memory.saw(key, version, state)
+        record = self._memory.record(key)
+        record.saw(version, state)
         scope = scopes.current()
         origin = scope.read_as if scope is not None else None
-        if self._memory.open_base(key) is not False:
-            self._memory.resolve(key)
+        if record.unresolved is not False:
+            record.unresolved = False
             origin = origin or c.RESOLUTION
         if origin is not None:
             if scope is not None:
@@ -296,7 +291,7 @@ class StoreHooks:
                 base_state=known.state if known is not None else None,
                 error_type=error_type,
             )
-            self._memory.deleted(key)
+            self._memory.record(key).deleted()
         except Exception as failure:
             internal_errors.report("after a deletion", failure)
 

@@ -8,7 +8,6 @@ from typing import Any
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
 from a2a_fencing.guard import STORE, in_force
-from a2a_fencing.hooks.memory import Held, TaskMemory
 from a2a_fencing.hooks.sdk import VersionedDatabaseTaskStore
 from a2a_fencing.hooks.stores import is_versioned
 from a2a_fencing.hooks.tasks import state_of, version_of
@@ -22,13 +21,9 @@ class StoreRule:
 
     What the base version held is known from the read or write it came from, and the store's own
     compare-and-swap refuses a base that is not what is stored: no extra read, no window.
-
-    Args:
-        memory: What this process knows of stored tasks.
     """
 
-    def __init__(self, memory: TaskMemory) -> None:
-        self._memory = memory
+    def __init__(self) -> None:
         self._complained = False
 
     async def holds_back(self, write: Write, store: Any) -> bool:
@@ -43,12 +38,11 @@ class StoreRule:
             return False
         if STORE in in_force().by_sdk and isinstance(store, VersionedDatabaseTaskStore):
             return False
-        if write.base_known is None and write.base is not None:
-            write.base_known = await self._read(write)
-        known = write.base_known
-        return known is not None and known[0] in c.TERMINAL_STATES
+        if write.base_state is None and write.base is not None:
+            write.base_state = await self._read(write)
+        return write.base_state in c.TERMINAL_STATES
 
-    async def _read(self, write: Write) -> Held | None:
+    async def _read(self, write: Write) -> str | None:
         """Asks the store for what was forgotten; the base only, since others are refused anyway."""
         try:
             with inside_store():
@@ -57,8 +51,8 @@ class StoreRule:
             internal_errors.report("read for the guard", error)
             return None
         if stored is not None and version_of(stored.version) == write.base:
-            self._memory.saw(write.key, write.base, state_of(stored.task))
-        return self._memory.base(write.key, write.base)[1]
+            write.record.saw(write.base, state_of(stored.task))
+        return write.record.states.get(write.base)
 
     def _complain(self, store: object) -> None:
         """Says once that there is no hold on a store without versions."""

@@ -14,6 +14,7 @@ from a2a.types.a2a_pb2 import (
 
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import Version
+from a2a_fencing.hooks.sdk import TaskVersion
 
 _STATES = {number: name.removeprefix("TASK_STATE_") for name, number in TaskState.items()}
 _EVENT_KINDS: dict[type, str] = {
@@ -24,6 +25,9 @@ _EVENT_KINDS: dict[type, str] = {
 }
 
 
+_MISSING = TaskVersion.MISSING._value if TaskVersion is not None else None
+
+
 def state_of(task: Any) -> str:
     """State of a Task or TaskStatusUpdateEvent, without prefix; one this SDK does not name: a number."""
     number = task.status.state
@@ -32,6 +36,9 @@ def state_of(task: Any) -> str:
 
 def version_of(version: Any) -> Version:
     """The value inside a TaskVersion; None for MISSING and for what is no version at all."""
+    if type(version) is TaskVersion:  # past its property, as this is asked twice a write
+        value = version._value
+        return None if value == _MISSING else value if isinstance(value, (int, str)) else str(value)
     if version is None or getattr(type(version), "is_missing", None) is None or version.is_missing:
         return None
     value = version._value

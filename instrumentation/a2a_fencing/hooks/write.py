@@ -19,10 +19,10 @@ from opentelemetry.trace import Span, Tracer
 from a2a_fencing import conventions as c
 from a2a_fencing.facts import TaskKey, Version
 from a2a_fencing.hooks.leaving import restore
-from a2a_fencing.hooks.memory import Held
+from a2a_fencing.hooks.memory import TaskRecord
 from a2a_fencing.hooks.scope import Turn
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
-from a2a_fencing.hooks.tasks import event_kind
+from a2a_fencing.hooks.tasks import event_kind, state_of
 
 _TRY = "_save_once"
 """The SDK's method that is one try."""
@@ -38,11 +38,9 @@ class Write:
         store: The outermost store object.
         task: The task to be stored.
         context: The caller's ServerCallContext.
-        key: Which task it is.
+        record: What is known of the task.
         writer: Who writes.
-        state: State to be stored; the task object itself may change meanwhile.
         base: Version it was derived from.
-        base_known: What the store held at that version, if this process knows.
         event: The event behind it, or None.
         origin: Who caused it (`conventions.WRITE_ORIGINS`).
         turn: The turn it is done for, or None.
@@ -50,57 +48,40 @@ class Write:
         above: Where that span belongs.
 
     Attributes:
+        key: Which task it is.
+        base_state: State that the store held at the base version, if this process knows.
+        base_fact: The fact that says so, if one does.
         attempt: Which try is under way or decided it: an outer layer may call an inner one again, a
             store may try again.
         open_try: The latest try that failed without being refused, so that it may be stored; 0: none.
         told: Whether the last fact of it is on its way.
         stored: What the innermost layer returned, or None when it did not return.
         inner_error: What the innermost layer raised, or None.
+        state: State to be stored; the task object itself may change meanwhile.
         event_kind: Kind of that event, or None.
         context_id: A2A context id of the task.
         ended: Whether the outermost call is over; a task that it started may live on in its context.
     """
 
-    __slots__ = (
-        "_above",
-        "_called",
-        "_depth",
-        "_repeated",
-        "_span",
-        "_started_unix_nano",
-        "_tracer",
-        "attempt",
-        "base",
-        "base_known",
-        "context",
-        "context_id",
-        "ended",
-        "event_kind",
-        "inner_error",
-        "key",
-        "open_try",
-        "origin",
-        "started_ns",
-        "state",
-        "store",
-        "stored",
-        "task",
-        "told",
-        "turn",
-        "writer",
-    )
+    open_try = 0
+    told = False
+    stored: Any = None
+    inner_error: BaseException | None = None
+    ended = False
+    attempt = 1
+    _span: Span | None = None
+    _depth = 0
+    _called = False
+    _repeated: BaseException | None = None
 
     def __init__(
         self,
-        *,
         store: Any,
         task: Any,
         context: Any,
-        key: TaskKey,
+        record: TaskRecord,
         writer: str | None,
-        state: str,
         base: Version,
-        base_known: Held | None,
         event: Any,
         origin: str,
         turn: Turn | None,
@@ -110,29 +91,21 @@ class Write:
         self.store = store
         self.task = task
         self.context = context
-        self.key = key
+        self.record = record
+        self.key: TaskKey = record.key
         self.writer = writer
-        self.state = state
-        self.base = base
-        self.base_known = base_known
-        self.event_kind = event_kind(event)
+        self.state = state_of(task)
         self.context_id: str | None = task.context_id or None
+        self.base = base
+        self.base_state: str | None = record.states.get(base)
+        self.base_fact: str | None = record.facts.get(base)
+        self.event_kind = event_kind(event)
         self.origin = origin
         self.turn = turn
         self._tracer = tracer
         self._above = above
-        self._span: Span | None = None
         self._started_unix_nano = time.time_ns()
         self.started_ns = time.perf_counter_ns()
-        self.attempt = 1
-        self.open_try = 0
-        self.told = False
-        self.stored: Any = None
-        self.inner_error: BaseException | None = None
-        self.ended = False
-        self._depth = 0
-        self._called = False
-        self._repeated: BaseException | None = None
 
     @property
     def span(self) -> Span:
@@ -157,6 +130,12 @@ class Write:
     def end_span(self, end_time: int) -> None:
         """Ends its span, at a time in ns since 1970."""
         self.span.end(end_time)
+
+    def rest_on(self, base: Version) -> None:
+        """Bases it on another version, as an outer layer may when it tries again."""
+        self.base = base
+        self.base_state = self.record.states.get(base)
+        self.base_fact = self.record.facts.get(base)
 
     @property
     def was_stored(self) -> bool:
@@ -205,6 +184,10 @@ def _in_a_try(error: BaseException) -> bool:
 
 
 _current: ContextVar[Write | None] = ContextVar("a2a_fencing_write", default=None)
+
+
+latest = _current.get
+"""The write that is or was under way in this context, or None."""
 
 
 def current() -> Write | None:

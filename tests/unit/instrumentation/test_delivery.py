@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
 import pytest
 import requests
 from requests.adapters import BaseAdapter
@@ -61,3 +66,88 @@ def test_a_cookie_goes_back_to_who_set_it(recorded) -> None:
     delivery._session.cookies.set("node", "1", domain="receiver.local", path="/")
     delivery.send(URL, b"x")
     assert [request.headers.get("Cookie") for request in adapter.requests] == [None, "node=1"]
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Notes each request, and answers as its server is told to."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.seen.append((self.path, body, dict(self.headers)))  # type: ignore[attr-defined]
+        status, headers = self.server.answers.get(self.path, (200, {}))  # type: ignore[attr-defined]
+        self.send_response(status)
+        for name, value in {"Content-Length": "0", **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def endpoint(
+    answers: dict[str, tuple[int, dict[str, str]]],
+) -> Iterator[tuple[str, list[tuple[str, bytes, dict[str, str]]]]]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        server.seen, server.answers = [], answers  # type: ignore[attr-defined]
+        serving = Thread(target=server.serve_forever, args=(0.01,))
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", server.seen  # type: ignore[attr-defined]
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+def sent(url: str, *bodies: bytes) -> list[Answer]:
+    delivery = Delivery({"authorization": "Bearer x"})
+    try:
+        return [delivery.send(url, body) for body in bodies]
+    finally:
+        delivery.close()
+
+
+def test_a_real_endpoint_gets_each_body_with_its_length_and_the_headers() -> None:
+    with endpoint({}) as (url, seen):
+        assert sent(f"{url}/v1/logs?a=b", b"one", b"three") == [Answer.TAKEN] * 2
+    assert [(path, body) for path, body, _ in seen] == [
+        ("/v1/logs?a=b", b"one"),
+        ("/v1/logs?a=b", b"three"),
+    ]
+    for _, body, headers in seen:
+        assert headers["authorization"] == "Bearer x"
+        assert headers["Content-Type"] == "application/x-protobuf"
+        assert headers["Content-Length"] == str(len(body))
+
+
+def test_a_redirect_is_followed_with_the_body() -> None:
+    with endpoint({"/old": (307, {"Location": "/v1/logs"})}) as (url, seen):
+        assert sent(f"{url}/old", b"one", b"two") == [Answer.TAKEN] * 2
+    assert [body for path, body, _ in seen if path == "/v1/logs"] == [b"one", b"two"]
+
+
+def test_who_sets_cookies_gets_them_back() -> None:
+    with endpoint({"/v1/logs": (200, {"Set-Cookie": "node=1; Path=/"})}) as (url, seen):
+        assert sent(f"{url}/v1/logs", b"one", b"two", b"three") == [Answer.TAKEN] * 3
+    assert [headers.get("Cookie") for _, _, headers in seen] == [None, None, "node=1"]
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [(400, Answer.REFUSED), (401, Answer.REFUSED), (404, Answer.NOT_SERVED), (405, Answer.NOT_SERVED)],
+)
+def test_what_an_endpoint_says_decides(status: int, answer: Answer) -> None:
+    with endpoint({"/v1/logs": (status, {})}) as (url, _):
+        assert sent(f"{url}/v1/logs", b"one") == [answer]
+
+
+def test_who_is_not_there_or_hangs_up_is_tried_again_until_there_is_no_time() -> None:
+    with endpoint({}) as (url, _):
+        pass
+    troubles: list[None] = []
+    delivery = Delivery({}, lambda: troubles.append(None))
+    delivery.hurry()
+    assert delivery.send(f"{url}/v1/logs", b"one") is Answer.REFUSED
+    assert len(troubles) == 1

@@ -16,7 +16,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Link, Status, StatusCode, set_span_in_context
 
 from a2a_fencing import conventions as c
-from a2a_fencing.encoding import encode_fact, encode_span, logs_request, severity, traces_request
+from a2a_fencing.encoding import (
+    encode_fact,
+    encode_resource,
+    encode_span,
+    logs_request,
+    severity,
+    traces_request,
+)
 from a2a_fencing.facts import Fact, TaskKey, to_attributes
 
 KEY = TaskKey("postgresql://localhost:5432/app#tasks", "alice", "task-1", 2)
@@ -55,7 +62,7 @@ FACTS = [
 
 
 def encode_logs(facts):
-    return logs_request([encode_fact(fact)[0] for fact in facts], RESOURCE)
+    return logs_request([encode_fact(fact)[0] for fact in facts], encode_resource(RESOURCE))
 
 
 def by_key(attributes):
@@ -120,7 +127,9 @@ def test_spans_equal_the_stock_encoding() -> None:
     others = [span for span in spans if span.name == "SELECT"]
 
     stock = stock_spans(spans).resource_spans
-    ours = ExportTraceServiceRequest.FromString(traces_request(encoded, others, RESOURCE)).resource_spans
+    ours = ExportTraceServiceRequest.FromString(
+        traces_request(encoded, others, encode_resource(RESOURCE))
+    ).resource_spans
 
     def flat(resource_spans):
         return {
