@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import requests
 from requests.adapters import HTTPAdapter
+from requests.cookies import extract_cookies_to_jar
 from requests.utils import select_proxy
 from urllib3 import HTTPConnectionPool
 from urllib3.exceptions import HTTPError
@@ -67,7 +68,9 @@ class _Adapter(HTTPAdapter):
         verify, proxies, cert = settings["verify"], settings["proxies"], settings["cert"]
         if select_proxy(request.url or "", proxies):
             return None
-        return self.get_connection_with_tls_context(request, verify, proxies=proxies, cert=cert)
+        pool = self.get_connection_with_tls_context(request, verify, proxies=proxies, cert=cert)
+        self.cert_verify(pool, request.url or "", verify, cert)
+        return pool
 
 
 class Delivery:
@@ -116,7 +119,7 @@ class Delivery:
                     self._complain(url, problem)
                     return Answer.REFUSED
                 retry_after = reply.headers.get("Retry-After")
-            except (requests.RequestException, HTTPError) as error:
+            except (OSError, HTTPError, ValueError) as error:
                 problem = type(error).__name__
             self._complain(url, problem)
             if self._closing:
@@ -131,7 +134,7 @@ class Delivery:
         route = self._routes.get(url)
         if route is None:
             route = self._routes[url] = self._route(url)
-        if route.pool is None:
+        if route.pool is None or self._session.cookies:
             return self._post_fully(route, body)
         response = route.pool.urlopen(
             "POST",
@@ -142,10 +145,11 @@ class Delivery:
             redirect=False,
             timeout=_TIMEOUT_S,
         )
-        moved = response.get_redirect_location()
-        if moved or "Set-Cookie" in response.headers:
+        extract_cookies_to_jar(self._session.cookies, route.request, response)
+        if response.get_redirect_location():
             route.pool = None
-        return self._post_fully(route, body) if moved else _Reply(response.status, response.headers)
+            return self._post_fully(route, body)
+        return _Reply(response.status, response.headers)
 
     def _route(self, url: str) -> _Route:
         request = self._session.prepare_request(requests.Request("POST", url, headers=self._headers))
@@ -169,7 +173,7 @@ class Delivery:
         """Exponential backoff with jitter, or as long as the receiver asked for."""
         self._failures += 1
         delay = min(_LONGEST_BACKOFF_S, 0.25 * 2**self._failures) * random.uniform(0.5, 1.0)
-        if retry_after is not None and retry_after.isdigit():
+        if retry_after is not None and retry_after.isdecimal():
             delay = min(_LONGEST_BACKOFF_S, float(retry_after))
         deadline = time.monotonic() + delay
         while not self._closing and (left := deadline - time.monotonic()) > 0:

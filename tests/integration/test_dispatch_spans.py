@@ -522,16 +522,16 @@ async def test_switched_off_it_sees_nothing_and_switched_on_again_everything_onc
 
 
 async def test_what_we_send_ourselves_is_no_dispatch(monkeypatch: pytest.MonkeyPatch) -> None:
-    import requests
+    from urllib3 import HTTPConnectionPool
 
     enabled = []
-    original = requests.Session.send
+    original = HTTPConnectionPool.urlopen
 
-    def send(self, *args, **kwargs):
+    def urlopen(self, *args, **kwargs):
         enabled.append(is_instrumentation_enabled())
         return original(self, *args, **kwargs)
 
-    monkeypatch.setattr(requests.Session, "send", send)
+    monkeypatch.setattr(HTTPConnectionPool, "urlopen", urlopen)
 
     async def step(context):
         with a2a_fencing.dispatch("call", durable=True):

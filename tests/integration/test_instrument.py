@@ -141,6 +141,42 @@ async def test_a_wrapper_put_over_ours_survives_and_ours_goes(no_network: None) 
         InMemoryTaskStore.save = original
 
 
+async def test_a_class_that_took_a_hook_from_another_is_watched_the_next_time_too() -> None:
+    class Owner(InMemoryTaskStore):
+        async def save(self, *args, **kwargs):
+            await super().save(*args, **kwargs)
+
+    with capture() as history:
+
+        class Borrower(InMemoryTaskStore):
+            save = Owner.save
+
+        # Owner's `super()` wants an Owner: what happens is told all the same.
+        with pytest.raises(TypeError):
+            await Borrower().save(task(), CALL)
+    with capture() as again, pytest.raises(TypeError):
+        await Borrower().save(task(), CALL)
+    assert len(history.of(c.WRITE)) == len(again.of(c.WRITE)) == 1
+
+
+def test_what_was_a_coroutine_function_is_one_for_whoever_asks() -> None:
+    from a2a.server.agent_execution.active_task import ActiveTask
+    from a2a.server.tasks.task_manager import TaskManager
+
+    methods = (
+        (TaskManager, "process"),
+        (ActiveTask, "enqueue_request"),
+        (InMemoryTaskStore, "save"),
+        (InMemoryTaskStore, "get"),
+    )
+    signatures = [inspect.signature(getattr(owner, name)) for owner, name in methods]
+    with capture():
+        for (owner, name), signature in zip(methods, signatures, strict=True):
+            method = getattr(owner, name)
+            assert inspect.iscoroutinefunction(method)
+            assert inspect.signature(method) == signature
+
+
 async def test_a_closure_put_over_ours_gets_past_ours() -> None:
     original = InMemoryTaskStore.__dict__["save"]
     with capture() as history:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 from pathlib import Path
 
@@ -332,24 +333,59 @@ class LeavesTheRow(VersionedDatabaseTaskStore):
         raise ConnectionError
 
 
-@pytest.mark.parametrize("deleter_knows_it", [True, False])
 @pytest.mark.parametrize("deletes", [True, False])
 async def test_a_failed_deletion_is_told_when_only_the_row_was_saved_anew(
-    deleter_knows_it: bool, deletes: bool, db: Database
+    deletes: bool, db: Database
 ) -> None:
     """The SDK deletes a task's row and its versions apart; versions are what a life is told by."""
     engine = create_async_engine(db.dsn)
     store = LeavesTheRow(engine)
     store.deletes = deletes
-    if not deleter_knows_it:
-        await first_save(store)
     with capture() as history:
-        if deleter_knows_it:
-            await first_save(store)
+        await first_save(store)
         with pytest.raises(ConnectionError):
             await store.delete("t1", CALL)
     await engine.dispose()
     assert [f.error_type for f in history.of(c.DELETED)] == ["ConnectionError"] * deletes
+
+
+async def test_a_failed_deletion_of_a_row_that_never_had_a_version_is_not_told(db: Database) -> None:
+    engine = create_async_engine(db.dsn)
+    await DatabaseTaskStore(engine).save(task(), CALL)
+    store = LosesTheAnswer(engine)
+    store.deletes = False
+    with capture() as history, pytest.raises(ConnectionError):
+        await store.delete("t1", CALL)
+    await engine.dispose()
+    assert history.of(c.DELETED) == []
+
+
+async def test_a_failed_deletion_is_not_told_because_a_save_overtook_the_look_at_it(
+    db: Database,
+) -> None:
+    class Overtaken(LosesTheAnswer):
+        async def get(self, task_id, context):
+            stored = await super().get(task_id, context)
+            await self.saves()
+            return stored
+
+    engine = create_async_engine(db.dsn)
+    outside = contextvars.copy_context()
+    store, other = Overtaken(engine), VersionedDatabaseTaskStore(engine)
+    store.deletes = False
+    with capture() as history:
+        first = await first_save(other)
+
+        async def saves() -> None:
+            # As another request would, of which this one's context variables say nothing.
+            save = other.save(task(), event=None, prev=None, prev_version=first, context=CALL)
+            await outside.run(asyncio.ensure_future, save)
+
+        store.saves = saves
+        with pytest.raises(ConnectionError):
+            await store.delete("t1", CALL)
+    await engine.dispose()
+    assert [(f.kind, f.version) for f in history.facts] == [(c.WRITE, 1), (c.WRITE, 2)]
 
 
 async def test_a_failed_deletion_is_told_when_versions_begin_anew(db: Database) -> None:
@@ -419,6 +455,33 @@ async def test_a_broken_sink_is_counted_and_does_not_reach_the_host(caplog) -> N
         hooks.remove()
     assert sum(internal_errors.counts().values()) == before + 3
     assert len([r for r in caplog.records if "went on without it" in r.message]) <= 1
+
+
+async def test_what_a_save_left_is_known_though_its_task_was_forgotten_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from a2a_fencing.hooks import memory
+
+    monkeypatch.setattr(memory.TaskMemory.__init__, "__defaults__", (4,))
+    go_on = asyncio.Event()
+
+    class Slow(InMemoryTaskStore):
+        async def save(self, task, context):
+            if task.id == "t1" and not go_on.is_set():
+                await go_on.wait()
+            await super().save(task, context)
+
+    with capture() as history:
+        store = Slow()
+        saving = asyncio.create_task(store.save(task("COMPLETED"), CALL))
+        await asyncio.sleep(0)
+        for n in range(5):
+            await store.save(task(task_id=f"other{n}"), CALL)
+        go_on.set()
+        await saving
+        await store.save(task("WORKING"), CALL)
+    assert [f.base_state for f in history.of(c.WRITE) if f.task.task_id == "t1"] == [None, "COMPLETED"]
+    assert len(history.of(c.VIOLATION)) == 1
 
 
 async def test_memory_stays_flat_over_many_tasks() -> None:

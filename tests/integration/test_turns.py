@@ -12,7 +12,7 @@ from a2a.server.cluster import ConcurrentTaskModificationError
 from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers import LegacyRequestHandler
 from a2a.server.tasks.inmemory_task_store import InMemoryTaskStore
-from a2a.types.a2a_pb2 import GetTaskRequest, SubscribeToTaskRequest
+from a2a.types.a2a_pb2 import GetTaskRequest, SubscribeToTaskRequest, TaskState
 from a2a.utils.errors import TaskNotCancelableError
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -468,6 +468,36 @@ async def test_two_conflicts_in_a_row_lose_the_event_and_the_executor(sqlite: Da
         (c.STALE_EXECUTOR, c.ARTIFACT_EVENT)
     ]
     assert ConcurrentTaskModificationError.__name__ not in {w.error_type for w in stale}
+
+
+async def test_a_refusal_that_the_executor_passes_on_is_reloaded_and_no_event(sqlite: Database) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def gives_up(context, queue):
+        await queue.enqueue_event(submitted(context))
+        started.set()
+        await go_on.wait()
+        raise ConcurrentTaskModificationError(context.task_id)
+
+    async with cluster(sqlite.dsn, gives_up, idle) as (a, b):
+        with capture() as history:
+            sending = asyncio.create_task(a.handler.on_message_send(message(), CALL))
+            await started.wait()
+
+            async def stored() -> bool:
+                return bool(history.of(c.WRITE))
+
+            await until(stored)
+            current = await b.stored(history.of(c.WRITE)[0].task.task_id)
+            current.task.status.state = TaskState.TASK_STATE_CANCELED
+            await b.store.save(
+                current.task, event=None, prev=None, prev_version=current.version, context=CALL
+            )
+            go_on.set()
+            await asyncio.wait([sending])
+    reloads = [(r.version, r.state) for r in history.of(c.READ) if r.origin == c.RELOAD]
+    assert reloads == [(2, c.CANCELED)]
+    assert history.of(c.DROPPED) == []
 
 
 async def test_each_push_says_what_a_webhook_was_told_and_whether_it_heard(sqlite: Database) -> None:

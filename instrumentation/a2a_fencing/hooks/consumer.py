@@ -44,7 +44,7 @@ class ConsumerHooks:
         """Hooks consumer and active task; returns the targets this SDK does not have."""
         # An SDK that applies events elsewhere cannot be seen to drop one.
         self._sees_applying = hasattr(CasEventConsumer, "_process_event_inner")
-        return patches.wrap_inner(
+        return patches.wrap_all(
             (CasEventConsumer, "EventConsumer", "_process_event", self.process_event),
             (CasEventConsumer, "EventConsumer", "_process_event_inner", self.apply_event),
             (CasEventConsumer, "EventConsumer", "_handle_initial_task", self.initial_task),
@@ -83,10 +83,8 @@ class ConsumerHooks:
         if rec is None:
             return await wrapped(*args, **kwargs)
         event = args[0] if args else kwargs.get("event")
-        kind = event_kind(event)
-        if kind is None:  # the SDK's own, which no store gets to see
-            self._notice_request(consumer, event)
-            return await wrapped(*args, **kwargs)
+        if event_kind(event) is None:
+            return await self._process_marker(wrapped, consumer, event, args, kwargs)
         scope = Scope(c.FROM_EXECUTOR, self._turns.get(consumer), event)
         scope.applied = not _TRIES_AGAIN
         if in_force().consumer and consumer in self._fenced:
@@ -108,11 +106,18 @@ class ConsumerHooks:
             self._dropped(rec, consumer, scope, c.STALE_EXECUTOR)
         return result
 
-    def _notice_request(self, consumer: Any, marker: Any) -> None:
-        """The consumer works for another request from here on, where a marker says that one begins."""
+    async def _process_marker(
+        self, wrapped: Method, consumer: Any, marker: Any, args: Any, kwargs: Any
+    ) -> Any:
+        """Around the SDK's own: a request that begins or is completed, or why the executor failed."""
+        # A message, too, would look long for a field that it does not have.
         request = getattr(marker, "request_context", None)
         if request is not None:
             self._turns[consumer] = scopes.turn_of(request)
+        if not isinstance(marker, BaseException):
+            return await wrapped(*args, **kwargs)  # no store gets to see it
+        with scopes.entered(Scope(c.FROM_EXECUTOR, self._turns.get(consumer))):
+            return await wrapped(*args, **kwargs)  # reloads, where it is the store's refusal
 
     async def apply_event(self, wrapped: Method, consumer: Any, args: Any, kwargs: Any) -> Any:
         """Around one try to apply an event; after a conflict the consumer reloads."""

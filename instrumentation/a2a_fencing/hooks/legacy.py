@@ -29,7 +29,7 @@ class LegacyHooks:
 
     def install(self, patches: Patches) -> list[str]:
         """Hooks the legacy path; returns the targets this SDK does not have."""
-        return patches.wrap_inner(
+        return patches.wrap_all(
             (LegacyRequestHandler, "LegacyRequestHandler", "_run_event_stream", self.run),
             (TaskManager, "TaskManager", "process", self.process),
         )

@@ -37,22 +37,25 @@ class TaskRecord:
         facts: By version, the fact that says so; none where it was only read.
         unresolved: Base of a write that may or may not have landed (True for a first write), False when
             there is none.
+        forgotten: Whether the memory has let go of it.
     """
 
-    __slots__ = ("facts", "key", "states", "unresolved")
+    __slots__ = ("facts", "forgotten", "key", "states", "unresolved")
 
     def __init__(self, key: TaskKey) -> None:
         self.key = key
         self.states: dict[Version, str] = {}
         self.facts: dict[Version, str] = {}
         self.unresolved: Version | bool = False
+        self.forgotten = False
 
     def wrote(self, version: Version, state: str, fact_id: str) -> None:
         """Records what a write left in the store, which decides one that was left open."""
         self.unresolved = False
-        states = self.states
+        states, facts = self.states, self.facts
+        facts.pop(version, None)  # first: whoever reads meanwhile must not take it for the new state's
         states[version] = state
-        self.facts[version] = fact_id
+        facts[version] = fact_id
         if len(states) > _VERSIONS_PER_TASK:
             self._forget_one()
 
@@ -64,10 +67,15 @@ class TaskRecord:
         states = self.states
         if states.get(version) == state:
             return  # a read that repeats what a write said keeps the write as evidence
-        states[version] = state
         self.facts.pop(version, None)
+        states[version] = state
         if len(states) > _VERSIONS_PER_TASK:
             self._forget_one()
+
+    def held(self, version: Version) -> tuple[str | None, str | None]:
+        """The state at a version and the fact that says so, as far as they are known."""
+        state, fact_id = self.states.get(version), self.facts.get(version)
+        return state, fact_id if self.states.get(version) == state else None
 
     def leave_open(self, base: Version) -> None:
         """Notes that a write on `base` may or may not have landed."""
@@ -119,7 +127,7 @@ class TaskMemory:
             if record is None:
                 record = self._records[name] = TaskRecord(key)
                 if len(self._records) > self._limit:
-                    self._records.popitem(last=False)
+                    self._records.popitem(last=False)[1].forgotten = True
             else:
                 self._records.move_to_end(name)
             return record

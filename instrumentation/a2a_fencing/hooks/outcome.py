@@ -10,6 +10,7 @@ from opentelemetry.trace import Span, Status, StatusCode
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors
 from a2a_fencing.facts import TaskKey, Version
+from a2a_fencing.hooks.memory import TaskMemory
 from a2a_fencing.hooks.refusal import Attempt, Refusal, explain
 from a2a_fencing.hooks.sdk import ConcurrentTaskModificationError
 from a2a_fencing.hooks.tasks import version_of
@@ -18,7 +19,14 @@ from a2a_fencing.recorder import Recorder
 
 
 class WriteOutcomes:
-    """Records how writes ended and remembers what they left in the store."""
+    """Records how writes ended and remembers what they left in the store.
+
+    Args:
+        memory: What this process knows of stored tasks.
+    """
+
+    def __init__(self, memory: TaskMemory) -> None:
+        self._memory = memory
 
     def held_back(self, rec: Recorder, write: Write) -> None:
         """The guard refused it before the store was asked."""
@@ -52,7 +60,10 @@ class WriteOutcomes:
 
     def _stored(self, rec: Recorder, write: Write, version: Version, error_type: str | None) -> str:
         fact_id = self._record(rec, write, c.ACCEPTED, version, error_type=error_type)
-        write.record.wrote(version, write.state, fact_id)
+        record = write.record
+        if record.forgotten:  # by as many other tasks as there is room for, while it was under way
+            record = self._memory.record(write.key)
+        record.wrote(version, write.state, fact_id)
         turn, key = write.turn, write.key
         if turn is not None and (turn.key is key or turn.key == key):
             turn.version, turn.state = version, write.state
@@ -102,17 +113,18 @@ class WriteOutcomes:
             # An error, after which the store tried again, may have hidden that this try was committed.
             self._record(rec, write, c.UNKNOWN, attempt=write.open_try)
             if reason == c.UNEXPLAINED:
-                write.record.leave_open(write.base)
+                self._memory.record(write.key).leave_open(write.base)
                 return
         version = refusal.stored_version if own else None
         fact_id = self._record(rec, write, outcome, version, reason)
         if refusal.stored_state is None:
             return
+        record = self._memory.record(write.key)
         if own:
-            write.record.wrote(refusal.stored_version, refusal.stored_state, fact_id)
+            record.wrote(refusal.stored_version, refusal.stored_state, fact_id)
         else:
-            write.record.saw(refusal.stored_version, refusal.stored_state)
-            write.record.unresolved = False
+            record.saw(refusal.stored_version, refusal.stored_state)
+            record.unresolved = False
         record_read(
             rec, write.key, write.writer, c.REFUSAL_PROBE,
             refusal.stored_version, refusal.stored_state, write.span,
@@ -132,7 +144,7 @@ class WriteOutcomes:
             write.begin_span()
             write.span.set_status(Status(StatusCode.ERROR, error_type))
             self._record(rec, write, c.UNKNOWN, error_type=error_type)
-            write.record.leave_open(write.base)
+            self._memory.record(write.key).leave_open(write.base)
         except Exception as failure:
             internal_errors.report("after a failed save", failure)
 
@@ -154,7 +166,7 @@ class WriteOutcomes:
         return fact_id
 
     def _left_open(self, write: Write) -> bool:
-        open_base = write.record.unresolved
+        open_base = self._memory.record(write.key).unresolved
         if open_base is False:
             return False
         return write.base is None if open_base is True else write.base == open_base

@@ -64,9 +64,9 @@ class _Hook(wrapt.FunctionWrapper):  # type: ignore[type-arg]
         return self
 
 
-_functions: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Hooks that are plain functions. What wrapt makes can stand for anything; where that is a function, it
-costs several times what passing a call on does.
+_functions: weakref.WeakKeyDictionary[Any, _Switch] = weakref.WeakKeyDictionary()
+"""Hooks that are plain functions, and their switches. What wrapt makes can stand for anything; where
+that is a function, a function costs a fraction of it.
 """
 
 
@@ -79,12 +79,14 @@ def _coroutine_function(original: types.FunctionType, wrapper: Wrapper, switch: 
             return await original(instance, *args, **kwargs)
         return await wrapper(types.MethodType(original, instance), instance, args, kwargs)
 
-    _functions.add(hook)
+    _functions[hook] = switch
     return hook
 
 
 def _function(original: types.FunctionType, wrapper: Wrapper, switch: _Switch) -> Any:
-    """A hooked function, which only gives what is to be awaited where a coroutine function did."""
+    """A hooked function. Of a coroutine function it gives what is to be awaited and is none itself: for
+    private methods, which nobody asks what they are.
+    """
 
     @functools.wraps(original)
     def hook(instance: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -92,22 +94,8 @@ def _function(original: types.FunctionType, wrapper: Wrapper, switch: _Switch) -
             return original(instance, *args, **kwargs)
         return wrapper(types.MethodType(original, instance), instance, args, kwargs)
 
-    _functions.add(hook)
+    _functions[hook] = switch
     return hook
-
-
-def _missing(
-    targets: tuple[tuple[Owner | None, str, str, Wrapper], ...],
-    wrap: Callable[[Owner, str, Wrapper], None],
-) -> list[str]:
-    """Wraps each target that is there and is not wrapped; names those that are not there."""
-    missing = []
-    for owner, owner_name, method, wrapper in targets:
-        if owner is None or method not in owner.__dict__:
-            missing.append(f"{owner_name}.{method}")
-        elif not _is_ours(owner.__dict__[method]):
-            wrap(owner, method, wrapper)
-    return missing
 
 
 def _named(module: str, qualname: str) -> Any:
@@ -130,10 +118,15 @@ class Patches:
             KeyError: `owner` defines no such method.
         """
         original = owner.__dict__[name]
-        if type(original) is types.FunctionType and inspect.iscoroutinefunction(original):
-            self._put(owner, name, original, _coroutine_function(original, wrapper, self._switch))
+        is_method = isinstance(owner, type) and type(original) is types.FunctionType
+        if not is_method or inspect.isasyncgenfunction(original):
+            ours: Any = _Hook(original, wrapper, self._switch)  # type: ignore[arg-type]
+        elif inspect.iscoroutinefunction(original) and not name.startswith("_"):
+            ours = _coroutine_function(original, wrapper, self._switch)
         else:
-            self._put(owner, name, original, _Hook(original, wrapper, self._switch))  # type: ignore[arg-type]
+            ours = _function(original, wrapper, self._switch)
+        setattr(owner, name, ours)
+        self._applied.append((owner, name, original, ours))
 
     def wrap_all(self, *targets: tuple[Owner | None, str, str, Wrapper]) -> list[str]:
         """Wraps what is there, and returns ``Class.method`` of each target that is not.
@@ -141,11 +134,13 @@ class Patches:
         Args:
             *targets: Class or module (None when the SDK has no such thing), its name, method, wrapper.
         """
-        return _missing(targets, self.wrap)
-
-    def wrap_inner(self, *targets: tuple[Owner | None, str, str, Wrapper]) -> list[str]:
-        """As `wrap_all`, for methods that the SDK alone calls and that nobody asks what they are."""
-        return _missing(targets, self._wrap_inner)
+        missing = []
+        for owner, owner_name, method, wrapper in targets:
+            if owner is None or method not in owner.__dict__:
+                missing.append(f"{owner_name}.{method}")
+            elif not _is_ours(owner.__dict__[method]):
+                self.wrap(owner, method, wrapper)
+        return missing
 
     def wrap_overrides(self, base: type, name: str, wrapper: Wrapper) -> None:
         """Wraps `name` in `base` and in every class derived from it, now and later.
@@ -196,17 +191,6 @@ class Patches:
         self._watched.clear()
         self._adopters.clear()
 
-    def _wrap_inner(self, owner: Owner, name: str, wrapper: Wrapper) -> None:
-        original = owner.__dict__[name]
-        if type(original) is not types.FunctionType:
-            self.wrap(owner, name, wrapper)  # somebody's object, which wrapt knows how to bind
-            return
-        self._put(owner, name, original, _function(original, wrapper, self._switch))
-
-    def _put(self, owner: Owner, name: str, original: Any, ours: Any) -> None:
-        setattr(owner, name, ours)
-        self._applied.append((owner, name, original, ours))
-
     def _wrap_override(self, cls: type, name: str, wrapper: Wrapper) -> None:
         method = cls.__dict__.get(name)
         if (
@@ -246,9 +230,11 @@ def _is_method(method: Any) -> bool:
 
 
 def _is_ours(method: Any) -> bool:
+    """Whether it is a hook that is on. One that is off may be left where a class took it over."""
     if type(method) is types.FunctionType:
-        return method in _functions
-    return isinstance(method, wrapt.FunctionWrapper) and isinstance(method._self_enabled, _Switch)
+        return bool(_functions.get(method))
+    switch: Any = method._self_enabled if isinstance(method, wrapt.FunctionWrapper) else None
+    return isinstance(switch, _Switch) and bool(switch)
 
 
 def _family(base: type) -> Iterator[type]:

@@ -56,7 +56,7 @@ class QueueHooks:
 
     def install(self, patches: Patches) -> list[str]:
         """Hooks active tasks and their queues; returns the targets this SDK does not have."""
-        missing = patches.wrap_inner(
+        missing = patches.wrap_all(
             (ActiveTask, "ActiveTask", "__init__", self.new_active_task),
             (EventQueueSource, "EventQueueSource", "close", self.close),
             (EventQueueSource, "EventQueueSource", "tap", self.tap),

@@ -15,7 +15,7 @@ from opentelemetry import trace
 
 from a2a_fencing import conventions as c
 from a2a_fencing import internal_errors, recorder
-from a2a_fencing.facts import TaskKey
+from a2a_fencing.facts import TaskKey, Version
 from a2a_fencing.guard import in_force
 from a2a_fencing.hooks import scope as scopes
 from a2a_fencing.hooks import write as writes
@@ -51,7 +51,7 @@ class StoreHooks:
         self._memory = memory
         self._identities = identities
         self._audit = audit
-        self._outcomes = WriteOutcomes()
+        self._outcomes = WriteOutcomes(memory)
         self._rule = StoreRule()
 
     def install(self, patches: Patches) -> list[str]:
@@ -246,34 +246,26 @@ class StoreHooks:
         rec = recorder.active()
         if rec is None or is_inside_store():
             return await wrapped(*args, **kwargs)
+        before = self._version_known(store, args, kwargs)
         with inside_store():
             try:
                 result = await wrapped(*args, **kwargs)
             except Exception as error:
-                if await self._has_ended(store, args, kwargs):
+                if await _has_ended(store, args, kwargs, before):
                     self._deleted(rec, store, args, kwargs, error_type=type(error).__qualname__)
                 raise
         self._deleted(rec, store, args, kwargs)
         return result
 
-    async def _has_ended(self, store: Any, args: Any, kwargs: Any) -> bool:
-        """Whether a deletion that failed ended the task's incarnation all the same.
-
-        The SDK deletes the row of a task and then its versions: a save between the two leaves a row
-        without a version, and one after both begins anew.
-        """
+    def _version_known(self, store: Any, args: Any, kwargs: Any) -> Version:
+        """The version of a task that is to be deleted, where this process knows."""
         try:
             task_id, context = _which(args, kwargs)
-            stored = await store.get(task_id, context)
-            if stored is None or not is_versioned(store):
-                return stored is None
             known = self._memory.latest(self.key_of(store, context, task_id))
-        except Exception:
-            return False  # it cannot be told
-        version, before = version_of(stored.version), known.version if known is not None else None
-        if version is None:
-            return known is None or before is not None
-        return isinstance(version, int) and isinstance(before, int) and version < before
+        except Exception as error:
+            internal_errors.report("before a deletion", error)
+            return None
+        return known.version if known is not None else None
 
     def _deleted(
         self, rec: Recorder, store: Any, args: Any, kwargs: Any, error_type: str | None = None
@@ -307,3 +299,22 @@ def _which(args: Any, kwargs: Any) -> tuple[str, Any]:
         args[0] if args else kwargs["task_id"],
         kwargs["context"] if "context" in kwargs else args[-1],
     )
+
+
+async def _has_ended(store: Any, args: Any, kwargs: Any, before: Version) -> bool:
+    """Whether a deletion that failed ended the task's incarnation all the same.
+
+    The SDK deletes the row of a task and then its versions: a save between the two leaves a row without
+    a version, and one after both begins anew. Where no version was known before, a row without one may
+    never have had any.
+    """
+    try:
+        stored = await store.get(*_which(args, kwargs))
+        version = version_of(getattr(stored, "version", None))
+    except Exception:
+        return False  # it cannot be told
+    if stored is None or before is None:
+        return stored is None
+    if version is None:
+        return is_versioned(store)
+    return isinstance(version, int) and isinstance(before, int) and version < before

@@ -97,8 +97,7 @@ class Write:
         self.state = state_of(task)
         self.context_id: str | None = task.context_id or None
         self.base = base
-        self.base_state: str | None = record.states.get(base)
-        self.base_fact: str | None = record.facts.get(base)
+        self.base_state, self.base_fact = record.held(base)
         self.event_kind = event_kind(event)
         self.origin = origin
         self.turn = turn
@@ -134,8 +133,7 @@ class Write:
     def rest_on(self, base: Version) -> None:
         """Bases it on another version, as an outer layer may when it tries again."""
         self.base = base
-        self.base_state = self.record.states.get(base)
-        self.base_fact = self.record.facts.get(base)
+        self.base_state, self.base_fact = self.record.held(base)
 
     @property
     def was_stored(self) -> bool:

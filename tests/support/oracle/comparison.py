@@ -67,7 +67,8 @@ class Comparison:
         lost: Overwrites whose writer was killed before it told, by the verdict of the task.
         open: Overwrites whose writer does not know that they were stored, and which nobody has seen
             since, by the verdict of the task.
-        misled: Findings about tasks whose deletion was not told, because the deleter was killed.
+        misled: Findings about tasks whose deletion was not told, because the deleter was killed, or lost
+            the answer and found the task's row there as before.
         fine: Tasks that replicas overwrote and that pass for fine.
     """
 
@@ -269,12 +270,12 @@ class _Comparing:
 def _untold_deletions(
     record: Record, facts: Iterable[Fact], labels: Labels, killed: set[str]
 ) -> set[TaskId]:
-    """Tasks that a replica deleted, which was killed before it told."""
+    """Tasks that a replica deleted, which was killed before it told or could not know."""
     told = Counter(
         (task_of(fact), labels.of(fact)) for fact in facts if fact.kind == c.DELETED and fact.task
     )
     untold = Counter(record.deletions) - told
-    return {task for task, who in untold if who in killed}
+    return {task for task, who in untold if who in killed or (task, who) in record.halved}
 
 
 def _neighbours(write: Write) -> Iterable[int]:

@@ -77,6 +77,7 @@ class Record:
         raw: Tasks that were changed past the SDK.
         written_after_raw: Tasks that raw SQL changed and a replica wrote next, so that it might tell.
         deletions: Task and deleter of each life that ended.
+        halved: Those of them that left the task's row behind, as it was saved between their two steps.
     """
 
     def __init__(self, changes: Iterable[Change]) -> None:
@@ -100,6 +101,17 @@ class Record:
             for change in log
             if change.source == VERSIONS and change.op == DELETE
         ]
+        self.halved = {(task, who) for task, log in logs.items() for who in _halved(log)}
+
+
+def _halved(log: Iterable[Change]) -> Iterator[str]:
+    """Who deleted the versions of a task whose row was stored at that moment."""
+    is_stored = False
+    for change in log:
+        if change.source != VERSIONS:
+            is_stored = change.op != DELETE
+        elif change.op == DELETE and is_stored:
+            yield change.who
 
 
 def _writes(task: TaskId, log: Sequence[Change]) -> Iterator[Write]:

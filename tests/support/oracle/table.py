@@ -38,9 +38,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
 def _apart(comparison: Comparison) -> Iterator[str]:
     yield f"false claims called proven: {comparison.proven_falsely:,}"
     yield f"terminal states that raw SQL wrote over: {comparison.by_raw:,}"
-    yield (
-        f"findings about a task whose deleter was killed before it told: {comparison.misled.claimed:,}"
-    )
+    yield f"findings on a task whose deleter was killed or did not know: {comparison.misled.claimed:,}"
     yield f"overwrites lost with a killed replica, by the task's verdict: {_counts(comparison.lost)}"
     yield (
         "overwrites whose writer does not know of them, and nobody since, by the task's verdict:"

@@ -131,7 +131,7 @@ def test_a_redirect_is_followed_with_the_body() -> None:
 def test_who_sets_cookies_gets_them_back() -> None:
     with endpoint({"/v1/logs": (200, {"Set-Cookie": "node=1; Path=/"})}) as (url, seen):
         assert sent(f"{url}/v1/logs", b"one", b"two", b"three") == [Answer.TAKEN] * 3
-    assert [headers.get("Cookie") for _, _, headers in seen] == [None, None, "node=1"]
+    assert [headers.get("Cookie") for _, _, headers in seen] == [None, "node=1", "node=1"]
 
 
 @pytest.mark.parametrize(
@@ -151,3 +151,17 @@ def test_who_is_not_there_or_hangs_up_is_tried_again_until_there_is_no_time() ->
     delivery.hurry()
     assert delivery.send(f"{url}/v1/logs", b"one") is Answer.REFUSED
     assert len(troubles) == 1
+
+
+def test_a_certificate_is_checked_as_requests_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(variable, raising=False)
+    pool = Delivery({})._route("https://receiver/v1/logs").pool
+    assert (pool.cert_reqs, pool.ca_certs) == ("CERT_REQUIRED", requests.certs.where())
+
+
+def test_an_address_that_is_none_is_tried_on_like_one_that_does_not_answer() -> None:
+    delivery = Delivery({})
+    delivery.hurry()
+    with endpoint({"/v1/logs": (307, {"Location": "http://[bad/"})}) as (url, _):
+        assert delivery.send(f"{url}/v1/logs", b"one") is Answer.REFUSED
