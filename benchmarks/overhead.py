@@ -4,9 +4,10 @@ Tasks of eight writes pass through a real handler and the versioned store. Bare,
 spans exported to a live receiver in another process) and the SDK's own tracing (no-op exporter) have
 a process each. Warmed up, they take turns of some seconds; each turn is compared with the turns of the
 bare process right before and after it, so that a machine that gets slower or faster meanwhile slows or
-speeds both. Printed is the median over all turns. New processes take over several times, because two of
-one kind differ, too. CPU is that of the whole process, exporter thread included, from the beginning of
-its turn to that of its next: what it sends between its turns is part of the price.
+speeds both. Printed is the median over all turns. New processes take over several times, in another
+order each time, because two of one kind differ, too, and so does who comes first. CPU is that of the
+whole process, exporter thread included, from the beginning of its turn to that of its next: what it
+sends between its turns is part of the price.
 
     python benchmarks/overhead.py [--dsn DSN] [--rounds 5] [--turns 6] [--tasks 60]
 """
@@ -215,17 +216,20 @@ def compare(arguments: argparse.Namespace) -> None:
     counts: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder, receiver(folder) as endpoint:
         for round_ in range(arguments.rounds):
+            first = round_ % len(modes)
             children = [
                 Child(mode, arguments, f"{folder}/{round_}-{number}", endpoint)
-                for number, mode in enumerate(modes)
+                for number, mode in enumerate((*modes[first:], *modes[:first]))
             ]
             for _ in range(arguments.turns + UNCOUNTED):
                 for child in children:
                     child.take_turn()
-            bare = next(child for child in children if child.mode == BARE).costs()
-            for child in children:
+            place = next(number for number, child in enumerate(children) if child.mode == BARE)
+            bare = children[place].costs()
+            for number, child in enumerate(children):
                 child.stop()
-                costs = child.costs()[:-1]
+                # Each turn stands between two of the bare process, which has one more for that.
+                costs = child.costs()[1:] if number < place else child.costs()[:-1]
                 cpu[child.mode] += costs
                 ratios[child.mode] += [
                     cost / (before + after) * 2
