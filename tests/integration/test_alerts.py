@@ -16,10 +16,10 @@ from standardwebhooks import Webhook
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.alerts.settings import AlertSettings
-from a2a_fencing_dashboard.ports import free_port
 from a2a_fencing_dashboard.store.notes import MUTED, Note
 from support.json_sink import JsonSink, Received, json_sink
 from support.otlp_requests import PROTOBUF, logs, record
+from support.ports import own_port
 from support.receiver import ReceiverProcess, receiver
 from support.reports import Cluster
 from support.tale import Tale
@@ -105,7 +105,7 @@ def test_trouble_passes_and_nothing_is_told_twice(tmp_path: Path) -> None:
 
 
 def test_what_was_found_while_the_endpoint_was_away_arrives_when_it_is_back(tmp_path: Path) -> None:
-    port = free_port("127.0.0.1", 0, exact=True)
+    port = own_port()
     alerts = AlertSettings(webhooks=(f"http://127.0.0.1:{port}/",), gather_s=0.05, look_s=0.05)
     with receiver(tmp_path / "facts.db", alerts=alerts) as process:
         Violations().add(process, "early")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from a2a_fencing import conventions as c
-from a2a_fencing_dashboard.ports import free_port
 from a2a_fencing_dashboard.store import open_store
 from a2a_fencing_dashboard.store.protocol import TaskFilter, TaskRow, Window
 from support.browser import PATIENCE_MS, task_path
+from support.ports import own_port
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 expect = playwright.expect
@@ -109,7 +109,7 @@ def shown(two_runs: str, overwritten: TaskRow, tmp_path: Path) -> Iterator[tuple
     subprocess.run([*COMMAND, *arguments], check=True, capture_output=True)
     folder = tmp_path / "temporary"
     folder.mkdir()
-    port = free_port("127.0.0.1", 0, exact=True)
+    port = own_port()
     with subprocess.Popen(
         [*COMMAND, "dashboard", "--open", str(history), "--port", str(port)],
         env={**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"},

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_fencing_dashboard.ports import free_port, listener
+from a2a_fencing_dashboard.ports import listener
+from support.ports import own_port
 
 HOST = "127.0.0.1"
 COMMAND = [
@@ -78,7 +79,7 @@ def have_ended(pids: list[int]) -> bool:
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_the_dashboard_serves_until_it_is_stopped(tmp_path: Path, signum: signal.Signals) -> None:
-    otlp, port = (free_port(HOST, 0, exact=True) for _ in range(2))
+    otlp, port = (own_port() for _ in range(2))
     arguments = ("dashboard", "--otlp-port", str(otlp), "--port", str(port))
     with running(tmp_path, *arguments) as process:
         lines = told(process, "Ctrl-C")
@@ -94,7 +95,7 @@ def test_the_dashboard_serves_until_it_is_stopped(tmp_path: Path, signum: signal
 
 
 def test_nothing_is_left_of_a_command_that_is_killed(tmp_path: Path) -> None:
-    otlp, port = (free_port(HOST, 0, exact=True) for _ in range(2))
+    otlp, port = (own_port() for _ in range(2))
     arguments = ("dashboard", "--otlp-port", str(otlp), "--port", str(port))
     with running(tmp_path, *arguments) as process:
         told(process, "Ctrl-C")
@@ -105,7 +106,7 @@ def test_nothing_is_left_of_a_command_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_receiver_that_dies_ends_the_rest_with_its_name(tmp_path: Path) -> None:
-    otlp, port = (free_port(HOST, 0, exact=True) for _ in range(2))
+    otlp, port = (own_port() for _ in range(2))
     arguments = ("dashboard", "--otlp-port", str(otlp), "--port", str(port))
     with running(tmp_path, *arguments) as process:
         told(process, "Ctrl-C")

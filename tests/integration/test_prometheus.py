@@ -16,10 +16,10 @@ import pytest
 
 from a2a_fencing import conventions as c
 from a2a_fencing_dashboard.alerts.settings import AlertSettings
-from a2a_fencing_dashboard.ports import free_port
 from a2a_fencing_dashboard.store.notes import MUTED, Note
 from support.json_sink import JsonSink, json_sink
 from support.otlp_requests import PROTOBUF, logs, record
+from support.ports import own_port
 from support.receiver import ReceiverProcess, receiver
 from support.reports import Cluster
 
@@ -40,7 +40,7 @@ def program(name: str) -> str:
 
 
 def a_port() -> int:
-    return free_port(HOST, 0, exact=True)
+    return own_port()
 
 
 @contextmanager

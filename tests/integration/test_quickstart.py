@@ -16,8 +16,8 @@ from a2a.helpers import new_text_message
 from a2a.types import CancelTaskRequest, Role, SendMessageRequest, TaskState
 
 from a2a_fencing import conventions as c
-from a2a_fencing_dashboard.ports import free_port
 from support.otlp_sink import otlp_sink
+from support.ports import own_port
 
 HOST = "127.0.0.1"
 NOBODY = f"http://{HOST}:1"
@@ -27,7 +27,7 @@ SERVER = Path(__file__).parents[2] / "examples" / "quickstart" / "server.py"
 
 @contextlib.contextmanager
 def replica(folder: Path, endpoint: str = NOBODY) -> Iterator[str]:
-    port = free_port(HOST, 0, exact=True)
+    port = own_port()
     environment = {**os.environ, "A2A_FENCING_ENDPOINT": endpoint}
     command = [sys.executable, str(SERVER), "--port", str(port)]
     with subprocess.Popen(command, cwd=folder, env=environment) as process:

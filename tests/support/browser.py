@@ -22,9 +22,9 @@ import pytest
 
 from a2a_fencing.facts import TaskKey
 from a2a_fencing_dashboard.ingest import Ingest
-from a2a_fencing_dashboard.ports import free_port
 from a2a_fencing_dashboard.store import open_store
 from a2a_fencing_dashboard.ui import links
+from support.ports import own_port
 from support.reports import Cluster
 
 CHROMIUM = os.environ.get("A2A_FENCING_CHROMIUM") or shutil.which("chromium")
@@ -51,7 +51,7 @@ class Server:
     """A dashboard in a process of its own."""
 
     def __init__(self, store_url: str, token: str, said: Path) -> None:
-        self.port = free_port("127.0.0.1", 0, exact=True)
+        self.port = own_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.said = said
         with said.open("w") as output:

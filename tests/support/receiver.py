@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from a2a_fencing_dashboard.ports import free_port
 from a2a_fencing_dashboard.processes import Supervisor
 from a2a_fencing_dashboard.receiver import server
 from a2a_fencing_dashboard.store import open_store
 from a2a_fencing_dashboard.store.protocol import Store
+from support.ports import own_port
 
 HOST = "127.0.0.1"
 
@@ -24,7 +24,7 @@ class ReceiverProcess:
     path: Path
     supervisor: Supervisor
     settings: dict[str, Any]
-    port: int = field(default_factory=lambda: free_port(HOST, 0, exact=True))
+    port: int = field(default_factory=own_port)
 
     @property
     def url(self) -> str:

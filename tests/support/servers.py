@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from a2a_fencing_dashboard.ports import free_port
+from support.ports import own_port
 
 HOST = "127.0.0.1"
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -25,7 +25,7 @@ def example(
 
     Its facts go to `endpoint`. Nobody listens there by default: a server must not mind.
     """
-    port = free_port(HOST, 0, exact=True)
+    port = own_port()
     environment = {**os.environ, "A2A_FENCING_ENDPOINT": endpoint}
     command = [sys.executable, str(EXAMPLES / script), "--port", str(port), *options]
     with subprocess.Popen(command, cwd=folder, env=environment) as process:

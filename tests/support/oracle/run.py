@@ -15,7 +15,6 @@ from a2a_fencing import conventions as c
 from a2a_fencing.checker import Finding, check
 from a2a_fencing.facts import Fact
 from a2a_fencing_dashboard.demo.database import open_engine, prepare
-from a2a_fencing_dashboard.ports import free_port
 from a2a_fencing_dashboard.processes import Supervisor
 from a2a_fencing_dashboard.services import start_receiver
 from a2a_fencing_dashboard.store import open_store
@@ -28,6 +27,7 @@ from support.oracle.load import EVERYTHING, Mix, Tally, run_load
 from support.oracle.raw import run_raw_sql
 from support.oracle.record import Record
 from support.oracle.replica import HEARTBEAT_S, ReplicaSettings
+from support.ports import own_port
 
 _HOST: Final = "127.0.0.1"
 
@@ -100,9 +100,7 @@ def run(settings: OracleSettings) -> Outcome:
     store_url = f"sqlite:///{settings.folder / 'facts.sqlite'}"
     tally = Tally()
     with Supervisor() as supervisor:
-        endpoint = start_receiver(
-            supervisor, store_url=store_url, host=_HOST, port=free_port(_HOST, 0, exact=True)
-        )
+        endpoint = start_receiver(supervisor, store_url=store_url, host=_HOST, port=own_port())
         fleet = fleet_of(settings, supervisor, endpoint)
         with fleet.running():
             asyncio.run(disturb(settings, fleet, tally))
