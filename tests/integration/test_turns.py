@@ -71,6 +71,15 @@ async def released(node: Node, task_id: str) -> None:
     await until(gone)
 
 
+async def something_stored(history: History) -> None:
+    """Waits until a write is told of."""
+
+    async def told() -> bool:
+        return bool(history.of(c.WRITE))
+
+    await until(told)
+
+
 def phases(history: History) -> list[str | None]:
     return [fact.phase for fact in history.of(c.EXECUTION)]
 
@@ -388,11 +397,7 @@ async def test_a_remote_subscriber_gets_a_snapshot_and_its_stream_ends_with_the_
         with capture() as history:
             sending = asyncio.create_task(a.handler.on_message_send(message(), CALL))
             await started.wait()
-
-            async def stored() -> bool:
-                return bool(history.of(c.WRITE))
-
-            await until(stored)
+            await something_stored(history)
             task_id = history.of(c.WRITE)[0].task.task_id
             subscription = b.handler.on_subscribe_to_task(SubscribeToTaskRequest(id=task_id), CALL)
             snapshot = await anext(subscription)
@@ -434,11 +439,7 @@ async def test_two_conflicts_in_a_row_lose_the_event_and_the_executor(sqlite: Da
         with capture() as history:
             sending = asyncio.create_task(a.handler.on_message_send(message(), CALL))
             await started.wait()
-
-            async def stored() -> bool:
-                return bool(history.of(c.WRITE))
-
-            await until(stored)
+            await something_stored(history)
             task_id = history.of(c.WRITE)[0].task.task_id
             save = a.store._save_once
 
@@ -483,11 +484,7 @@ async def test_a_refusal_that_the_executor_passes_on_is_reloaded_and_no_event(sq
         with capture() as history:
             sending = asyncio.create_task(a.handler.on_message_send(message(), CALL))
             await started.wait()
-
-            async def stored() -> bool:
-                return bool(history.of(c.WRITE))
-
-            await until(stored)
+            await something_stored(history)
             current = await b.stored(history.of(c.WRITE)[0].task.task_id)
             current.task.status.state = TaskState.TASK_STATE_CANCELED
             await b.store.save(

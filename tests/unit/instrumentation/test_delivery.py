@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 import pytest
 import requests
 from requests.adapters import BaseAdapter
 
 from a2a_fencing.delivery import Answer, Delivery
+from support.otlp_sink import Sink, otlp_sink
 
 URL = "http://receiver/v1/logs"
 
@@ -68,37 +67,9 @@ def test_a_cookie_goes_back_to_who_set_it(recorded) -> None:
     assert [request.headers.get("Cookie") for request in adapter.requests] == [None, "node=1"]
 
 
-class Endpoint(BaseHTTPRequestHandler):
-    """Notes each request, and answers as its server is told to."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.seen.append((self.path, body, dict(self.headers)))  # type: ignore[attr-defined]
-        status, headers = self.server.answers.get(self.path, (200, {}))  # type: ignore[attr-defined]
-        self.send_response(status)
-        for name, value in {"Content-Length": "0", **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@contextmanager
-def endpoint(
-    answers: dict[str, tuple[int, dict[str, str]]],
-) -> Iterator[tuple[str, list[tuple[str, bytes, dict[str, str]]]]]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
-        server.seen, server.answers = [], answers  # type: ignore[attr-defined]
-        serving = Thread(target=server.serve_forever, args=(0.01,))
-        serving.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", server.seen  # type: ignore[attr-defined]
-        finally:
-            server.shutdown()
-            serving.join()
+def endpoint(answers: Mapping[str, tuple[int, dict[str, str]]]) -> AbstractContextManager[Sink]:
+    """A real one, which takes what it has no other answer for."""
+    return otlp_sink(lambda path, before: answers.get(path, (200, {})))
 
 
 def sent(url: str, *bodies: bytes) -> list[Answer]:
@@ -110,28 +81,28 @@ def sent(url: str, *bodies: bytes) -> list[Answer]:
 
 
 def test_a_real_endpoint_gets_each_body_with_its_length_and_the_headers() -> None:
-    with endpoint({}) as (url, seen):
-        assert sent(f"{url}/v1/logs?a=b", b"one", b"three") == [Answer.TAKEN] * 2
-    assert [(path, body) for path, body, _ in seen] == [
+    with endpoint({}) as sink:
+        assert sent(f"{sink.url}/v1/logs?a=b", b"one", b"three") == [Answer.TAKEN] * 2
+    assert [(path, body) for path, _, body, _ in sink.requests] == [
         ("/v1/logs?a=b", b"one"),
         ("/v1/logs?a=b", b"three"),
     ]
-    for _, body, headers in seen:
+    for _, headers, body, _ in sink.requests:
         assert headers["authorization"] == "Bearer x"
         assert headers["Content-Type"] == "application/x-protobuf"
         assert headers["Content-Length"] == str(len(body))
 
 
 def test_a_redirect_is_followed_with_the_body() -> None:
-    with endpoint({"/old": (307, {"Location": "/v1/logs"})}) as (url, seen):
-        assert sent(f"{url}/old", b"one", b"two") == [Answer.TAKEN] * 2
-    assert [body for path, body, _ in seen if path == "/v1/logs"] == [b"one", b"two"]
+    with endpoint({"/old": (307, {"Location": "/v1/logs"})}) as sink:
+        assert sent(f"{sink.url}/old", b"one", b"two") == [Answer.TAKEN] * 2
+    assert [body for path, _, body, _ in sink.requests if path == "/v1/logs"] == [b"one", b"two"]
 
 
 def test_who_sets_cookies_gets_them_back() -> None:
-    with endpoint({"/v1/logs": (200, {"Set-Cookie": "node=1; Path=/"})}) as (url, seen):
-        assert sent(f"{url}/v1/logs", b"one", b"two", b"three") == [Answer.TAKEN] * 3
-    assert [headers.get("Cookie") for _, _, headers in seen] == [None, "node=1", "node=1"]
+    with endpoint({"/v1/logs": (200, {"Set-Cookie": "node=1; Path=/"})}) as sink:
+        assert sent(f"{sink.url}/v1/logs", b"one", b"two", b"three") == [Answer.TAKEN] * 3
+    assert [headers.get("Cookie") for _, headers, _, _ in sink.requests] == [None, "node=1", "node=1"]
 
 
 @pytest.mark.parametrize(
@@ -139,17 +110,17 @@ def test_who_sets_cookies_gets_them_back() -> None:
     [(400, Answer.REFUSED), (401, Answer.REFUSED), (404, Answer.NOT_SERVED), (405, Answer.NOT_SERVED)],
 )
 def test_what_an_endpoint_says_decides(status: int, answer: Answer) -> None:
-    with endpoint({"/v1/logs": (status, {})}) as (url, _):
-        assert sent(f"{url}/v1/logs", b"one") == [answer]
+    with endpoint({"/v1/logs": (status, {})}) as sink:
+        assert sent(f"{sink.url}/v1/logs", b"one") == [answer]
 
 
 def test_who_is_not_there_or_hangs_up_is_tried_again_until_there_is_no_time() -> None:
-    with endpoint({}) as (url, _):
+    with endpoint({}) as sink:
         pass
     troubles: list[None] = []
     delivery = Delivery({}, lambda: troubles.append(None))
     delivery.hurry()
-    assert delivery.send(f"{url}/v1/logs", b"one") is Answer.REFUSED
+    assert delivery.send(f"{sink.url}/v1/logs", b"one") is Answer.REFUSED
     assert len(troubles) == 1
 
 
@@ -163,5 +134,5 @@ def test_a_certificate_is_checked_as_requests_does(monkeypatch: pytest.MonkeyPat
 def test_an_address_that_is_none_is_tried_on_like_one_that_does_not_answer() -> None:
     delivery = Delivery({})
     delivery.hurry()
-    with endpoint({"/v1/logs": (307, {"Location": "http://[bad/"})}) as (url, _):
-        assert delivery.send(f"{url}/v1/logs", b"one") is Answer.REFUSED
+    with endpoint({"/v1/logs": (307, {"Location": "http://[bad/"})}) as sink:
+        assert delivery.send(f"{sink.url}/v1/logs", b"one") is Answer.REFUSED
